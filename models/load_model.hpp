@@ -1,0 +1,23 @@
+// From what a user names to a LayerGraph.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "models/graph/layer_graph.hpp"
+
+namespace tw {
+
+struct LoadedModel {
+    LayerGraph graph;
+    std::vector<std::string> warnings;  // keys of a foreign document that were not understood, assumptions made
+};
+
+// A preset's name ("gpt3-175b"), the path of a Hugging Face config.json, of a PipeDream graph.txt, or of a
+// trainwright/model document.
+Result<LoadedModel> load_model(std::string_view name_or_path);
+std::vector<std::string> model_names();
+
+}  // namespace tw
