@@ -1,0 +1,40 @@
+// From a compute order to a complete schedule: the passes place transfers, gradient synchronisation, ZeRO's gathers,
+// weight stashes, offload, the gradient norm and the optimizer step, each as instructions on their streams with explicit
+// waits. One pass a file in passes/; lower() runs them in a fixed order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "plan/schedule/schedule.hpp"
+
+namespace tw {
+
+struct LoweringOptions {
+    enum class P2p : std::uint8_t {
+        PerDirection,  // one lane for each (peer, direction): sends never block receives (default)
+        PerPeer,       // one lane a peer
+        Single,        // one communicator: a posted receive can block a later send
+    } p2p = P2p::PerDirection;
+    bool batch_p2p = false;  // adjacent send and receive to the same peer form one group (batch_isend_irecv)
+    bool overlap_p2p = true; // false: compute waits for its own sends (Megatron without --overlap-p2p-communication)
+
+    enum class GradSync : std::uint8_t { None, AllReduce, ReduceScatter } grad_sync = GradSync::AllReduce;
+    bool overlap_grad_sync = true;    // starts with the last backward of a stage, bucket by bucket
+    std::vector<int> buckets;         // gradient buckets of each virtual stage; empty: one each
+    bool sync_every_microbatch = false;  // ZeRO-2/3 with accumulation: reduce after each microbatch
+    bool gather_params_after_step = false;   // ZeRO-1/2: all-gather of updated parameters
+    bool overlap_param_gather = false;       // ... beside the next forward
+    bool unshard = false;             // ZeRO-3: Unshard before, Reshard after each forward and backward of a stage
+    bool tied_embeddings = false;     // all-reduce between first and last stage before the optimizer
+    bool grad_norm = true;            // with StepBoundary::Barrier: over all pipeline ranks
+    bool offload_activations = false;
+    bool parameter_server = false;    // asynchronous: gradients to and parameters from a server instead of a collective
+};
+
+// CHECKs that the order is complete (every stage and microbatch once); legality is the generator's and check_plan's.
+Schedule lower(const ComputeOrder& order, std::string generator, const LoweringOptions& options);
+
+}  // namespace tw

@@ -1,0 +1,100 @@
+// A schedule: one program of instructions for each pipeline rank. It is what a plan lowers to, what the simulator
+// predicts and what the executor runs.
+//
+// One pipeline rank stands for all its replicas (tensor, data, context and expert parallel ranks) where these are
+// identical; sim/engine expands it where they are not.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/schedule/instruction.hpp"
+
+namespace tw {
+
+// What separates two consecutive steps. Step time is the steady period between them.
+enum class StepBoundary : std::uint8_t {
+    Barrier,    // a global gradient norm: no rank starts the next step before all have finished
+    RankLocal,  // each rank goes on when its own optimizer step is done (zero bubble's post-validation)
+    None,       // no flush at all (PipeDream): the program spans several steps
+};
+
+// What a plan's result means; searches never rank different semantics against each other silently.
+enum class Semantics : std::uint8_t { Synchronous, BoundedStaleness, LocalSteps, Asynchronous };
+
+// What decides an instruction's duration. Instructions with equal keys share a class.
+struct DurationKey {
+    Opcode opcode = Opcode::Forward;
+    std::uint16_t stage = 0;
+    std::uint16_t stage2 = 0;  // OverlapForwardBackward's backward; transfers: the other end's stage
+    std::uint32_t part = 0;    // bucket of a split collective
+    std::uint16_t group = 0;
+    friend bool operator==(const DurationKey&, const DurationKey&) = default;
+    friend auto operator<=>(const DurationKey&, const DurationKey&) = default;
+};
+
+struct RankProgram {
+    std::vector<Instruction> instructions;  // in the order in which the host issues them
+    // Explicit waits, CSR: instruction i starts after instructions waits[wait_begin[i] .. wait_begin[i+1]) of the same
+    // rank have finished; all of them are earlier in the program. wait_begin has instructions.size() + 1 entries.
+    std::vector<std::uint32_t> wait_begin;
+    std::vector<std::uint32_t> waits;
+
+    [[nodiscard]] std::span<const std::uint32_t> waits_of(std::size_t i) const {
+        return {waits.data() + wait_begin[i], waits.data() + wait_begin[i + 1]};
+    }
+    // Appends an instruction with its waits (indices below the new one) and returns its index.
+    std::uint32_t append(const Instruction& instruction, std::span<const std::uint32_t> waits_for = {});
+};
+
+struct Schedule {
+    std::string generator;  // registry name
+    int stages = 1;         // virtual stages
+    int microbatches = 1;   // a step
+    int steps = 1;          // steps the program spans: 1 where it flushes, more where it does not
+    StepBoundary boundary = StepBoundary::Barrier;
+    Semantics semantics = Semantics::Synchronous;
+    std::vector<std::uint16_t> rank_of_stage;  // replica 0's rank; the other replicas follow it
+    std::vector<std::uint16_t> replicas_of_stage;  // PipeDream's replicated stages; all 1 elsewhere
+    std::vector<RankProgram> programs;         // one a pipeline rank
+    std::vector<DurationKey> duration_classes;
+    std::vector<DurationKey> size_classes;     // [0] is unused
+    // Ranks of each collective group that crosses pipeline ranks. groups[0] is empty: a group inside one pipeline
+    // rank's replicas (dp, ep), which needs no rendezvous between pipeline ranks.
+    std::vector<std::vector<std::uint16_t>> groups;
+
+    [[nodiscard]] int ranks() const { return static_cast<int>(programs.size()); }
+    [[nodiscard]] std::size_t instruction_count() const;
+    // Index of the class with this key, added where it is new.
+    std::uint16_t duration_class(const DurationKey& key);
+    std::uint16_t size_class(const DurationKey& key);
+};
+
+// One compute action of a generator's order, before transfers and synchronisation are placed.
+struct Action {
+    Opcode opcode = Opcode::Forward;  // a compute opcode
+    std::uint16_t stage = 0;
+    std::int32_t microbatch = 0;
+    std::uint16_t stage2 = 0;         // OverlapForwardBackward
+    std::int32_t microbatch2 = kNoMicrobatch;
+    std::uint16_t weight_version = 0;
+    friend bool operator==(const Action&, const Action&) = default;
+};
+
+// What a generator produces: which rank computes what, in which order.
+struct ComputeOrder {
+    int stages = 1;
+    int microbatches = 1;  // a step
+    int steps = 1;
+    StepBoundary boundary = StepBoundary::Barrier;
+    Semantics semantics = Semantics::Synchronous;
+    bool splits_backward = false;      // has BackwardInput and BackwardWeight
+    int weight_versions = 1;           // the most kept by any rank
+    std::vector<std::uint16_t> rank_of_stage;      // replica 0's rank
+    std::vector<std::uint16_t> replicas_of_stage;
+    std::vector<std::vector<Action>> ranks;
+};
+
+}  // namespace tw
