@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/json.hpp"
 #include "base/result.hpp"
 #include "models/graph/layer_graph.hpp"
 #include "models/hardware/cluster.hpp"
@@ -101,14 +100,5 @@ std::string_view to_string(RecomputeMode mode);    // "none", "selective", "full
 std::string_view to_string(OptimizerKind kind);    // "adam", ...
 std::string_view to_string(Semantics semantics);   // "synchronous", ...
 std::string_view to_string(StepBoundary boundary); // "barrier", "rank-local", "none"
-
-// A self-contained document: the plan with its model and cluster (schema "trainwright/plan").
-struct PlanDocument {
-    ParallelPlan plan;
-    std::string model;    // as the user named it, for messages
-    Json model_document;  // trainwright/model (or layer list), enough to rebuild the graph
-    std::string cluster;
-    Json cluster_document;
-};
 
 }  // namespace tw

@@ -1,0 +1,31 @@
+// How layers are split over virtual stages.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "models/graph/layer_graph.hpp"
+#include "plan/parallel_plan.hpp"
+
+namespace tw {
+
+// Consecutive blocks, as equal as possible: the remainder goes to the middle stages first, so that the ends, which also
+// hold embedding and head, are never the larger ones. The embedding joins the first stage, the head the last.
+std::vector<StageSpec> uniform_partition(const LayerGraph& graph, int stages, RecomputeMode recompute);
+
+// Blocks per stage given explicitly; their sum must be graph.blocks (UC-01: refused otherwise, with the sums).
+Result<std::vector<StageSpec>> explicit_partition(const LayerGraph& graph, std::span<const int> blocks_per_stage,
+                                                  RecomputeMode recompute);
+
+// Blocks of each stage.
+std::vector<int> blocks_per_stage(const LayerGraph& graph, std::span<const StageSpec> stages);
+
+// Contiguous min-max partition of `weights` (layers) into `stages` parts: dynamic programming, O(n^2 * stages). `capacity`
+// and `bytes` (may be empty) forbid parts whose bytes exceed the capacity of their stage. Returns the first layer of each
+// stage plus the end; empty where nothing fits. The bottleneck is minimal; among equals the lexicographically first.
+std::vector<int> min_max_partition(std::span<const double> weights, int stages, std::span<const double> bytes = {},
+                                   std::span<const double> capacity = {});
+
+}  // namespace tw
