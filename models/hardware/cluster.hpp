@@ -1,5 +1,6 @@
 // Devices, nodes and clusters as the planner sees them: what exists and how it is wired. How fast kernels and
-// collectives really run is the profile's business (profile.hpp); these are datasheet figures, each with its source.
+// collectives really run is the profile's business (profile.hpp); these are datasheet figures, each with its
+// source.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,33 @@
 namespace tw {
 
 struct Device {
-    std::string name;         // "h100"
-    std::string description;  // "NVIDIA H100 SXM5 80 GB"
-    std::string architecture; // "ampere", "hopper", "blackwell", "volta", "ada", "cpu"
-    Bytes memory;             // usable device memory as reported by the driver
+    std::string name;          // "h100"
+    std::string description;   // "NVIDIA H100 SXM5 80 GB"
+    std::string architecture;  // "ampere", "hopper", "blackwell", "volta", "ada", "cpu"
+    Bytes memory;              // usable device memory as reported by the driver
     BytesPerSecond memory_bandwidth;
     int sms = 0;
     FlopRate peak_fp32, peak_tf32, peak_fp16, peak_bf16, peak_fp8;  // dense; 0: not supported
     double tdp_w = 0;
     std::string source;
+    std::string default_node;          // the NodeType of "h100:64"; "" where the device was defined inline
+    std::vector<std::string> aliases;  // other names of the same device: "a100-80"
 
-    [[nodiscard]] FlopRate peak(Precision precision) const;  // falls back to the next supported precision
+    // Falls back where the precision is not supported: Fp8 -> Bf16 -> Fp32, Fp16 -> Fp32, Tf32 -> Fp32.
+    [[nodiscard]] FlopRate peak(Precision precision) const;
+    friend bool operator==(const Device&, const Device&) = default;
 };
 
+// NvLinkMesh also stands for AMD's xGMI mesh. NvLinkPairs: bridges between two neighbours, PCIe beyond them.
 enum class IntraNodeLink : std::uint8_t { None, NvSwitch, NvLinkMesh, NvLinkPairs, Pcie, SharedMemory };
+std::string_view to_string(IntraNodeLink link);  // "none", "nvswitch", "nvlink-mesh", ...
 
 struct NodeType {
-    std::string name;    // "dgx-h100"
-    std::string device;  // a Device's name
-    int devices = 8;
+    std::string name;          // "dgx-h100"
+    std::string description;   // "AWS p4d.24xlarge"; may be empty
+    std::string device;        // a Device's name
+    int devices = 8;           // in one domain of the intra-node link: 72 for an NVL72 rack
+    int devices_per_tray = 0;  // devices under one host operating system; 0: all of the node's
     IntraNodeLink link = IntraNodeLink::NvSwitch;
     BytesPerSecond link_bandwidth;  // per device and direction
     double link_latency_s = 0;      // one hop, as a collective's step sees it
@@ -41,8 +50,10 @@ struct NodeType {
     bool nvls = false;              // in-switch reduction
     BytesPerSecond pcie_bandwidth;  // host to device, per device and direction
     Bytes host_memory;
-    double usd_per_device_hour = 0; // 0: unknown
+    double usd_per_device_hour = 0;  // 0: unknown
     std::string source;
+
+    friend bool operator==(const NodeType&, const NodeType&) = default;
 
     // Network rate of one device when all devices of the node send at once.
     [[nodiscard]] BytesPerSecond network_per_device() const {
@@ -54,6 +65,7 @@ struct NodeGroup {
     NodeType type;
     Device device;
     int nodes = 1;
+    friend bool operator==(const NodeGroup&, const NodeGroup&) = default;
 };
 
 // Nodes in rank order: rank r lives on node r / devices where all nodes are alike.
@@ -68,25 +80,35 @@ struct Cluster {
     [[nodiscard]] bool uniform() const { return groups.size() == 1; }
     [[nodiscard]] const NodeGroup& group_of(int rank) const;
     [[nodiscard]] int node_of(int rank) const;
+    [[nodiscard]] int nodes() const;
+    friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
 // Where a communicator's ranks sit: all that a collective's cost depends on.
 struct GroupPlacement {
     int size = 1;
-    int nodes = 1;            // nodes spanned; size / nodes ranks on each (the largest share where uneven)
+    int nodes = 1;  // nodes spanned; size / nodes ranks on each (the largest share where uneven)
     int per_node = 1;
     int pods = 1;
-    double nic_share = 1;     // concurrent groups of the same kind on a node that share its NICs with this one
+    double nic_share = 1;  // concurrent groups of the same kind on a node that share its NICs with this one
     friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
     friend auto operator<=>(const GroupPlacement&, const GroupPlacement&) = default;
 };
 
-// "h100:64", "dgx-h100:128" (sizes in devices; a multiple of a node's devices, or fewer than one node), or the path of a
-// JSON document. Unknown names list the nearest.
+// "h100:64", "dgx-h100:128" (sizes in devices; a multiple of a node's devices, or fewer than one node;
+// without a size one node), or the path of a JSON document (it contains '/' or ends in ".json";
+// cluster_json.hpp describes it). Names are compared without regard to case. Unknown names list the nearest.
 Result<Cluster> load_cluster(std::string_view text);
-std::vector<std::string> cluster_names();
-std::vector<std::string> device_names();
+std::vector<std::string> cluster_names();    // node types and devices, sorted
+std::vector<std::string> node_type_names();  // sorted
+std::vector<std::string> device_names();     // sorted, without aliases
 Result<Device> load_device(std::string_view name);
 Result<NodeType> load_node_type(std::string_view name);
+
+// `devices` of a node's devices and their share of its NICs and memory: what a job smaller than the node
+// gets.
+NodeType part_of_node(NodeType type, int devices);
+
+inline constexpr int kMaxClusterDevices = 1 << 20;
 
 }  // namespace tw

@@ -1,0 +1,212 @@
+#include "models/hardware/cluster.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "base/check.hpp"
+#include "base/nearest.hpp"
+#include "models/hardware/cluster_json.hpp"
+
+namespace tw {
+namespace {
+
+std::string lower(std::string_view text) {
+    std::string out(text);
+    std::transform(out.begin(), out.end(), out.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return out;
+}
+
+const Device* find_device(std::string_view name) {
+    for (const Device& device : shipped_devices()) {
+        if (device.name == name) return &device;
+        if (std::find(device.aliases.begin(), device.aliases.end(), name) != device.aliases.end())
+            return &device;
+    }
+    return nullptr;
+}
+
+const NodeType* find_node_type(std::string_view name) {
+    for (const NodeType& type : shipped_node_types()) {
+        if (type.name == name) return &type;
+    }
+    return nullptr;
+}
+
+// A size that is neither a multiple of the node's devices nor smaller than one node.
+Error partial_nodes(const NodeType& type, int size, std::string_view text) {
+    const int below = size / type.devices * type.devices;
+    const int above = below + type.devices;
+    std::string hint = "legal sizes beside it: " + std::to_string(below);
+    if (above <= kMaxClusterDevices) hint += " and " + std::to_string(above);
+    return {ErrorCode::Usage,
+            std::to_string(size) + " devices are no multiple of the " + std::to_string(type.devices) +
+                " devices of a " + type.name + " node (" + std::to_string(size) + " = " +
+                std::to_string(size / type.devices) + " x " + std::to_string(type.devices) + " + " +
+                std::to_string(size % type.devices) + ")",
+            "--cluster " + std::string(text), hint};
+}
+
+Result<Cluster> cluster_of(const NodeType& type, const Device& device, int size, std::string_view text) {
+    Cluster cluster;
+    cluster.name = lower(text);
+    if (size >= type.devices && size % type.devices != 0) return partial_nodes(type, size, text);
+    if (size < type.devices) {
+        cluster.groups.push_back({part_of_node(type, size), device, 1});
+    } else {
+        cluster.groups.push_back({type, device, size / type.devices});
+    }
+    return cluster;
+}
+
+}  // namespace
+
+std::string_view to_string(IntraNodeLink link) {
+    switch (link) {
+        case IntraNodeLink::None:
+            return "none";
+        case IntraNodeLink::NvSwitch:
+            return "nvswitch";
+        case IntraNodeLink::NvLinkMesh:
+            return "nvlink-mesh";
+        case IntraNodeLink::NvLinkPairs:
+            return "nvlink-pairs";
+        case IntraNodeLink::Pcie:
+            return "pcie";
+        case IntraNodeLink::SharedMemory:
+            return "shared-memory";
+    }
+    return "none";
+}
+
+FlopRate Device::peak(Precision precision) const {
+    const auto or_fp32 = [&](FlopRate rate) { return rate.value > 0 ? rate : peak_fp32; };
+    switch (precision) {
+        case Precision::Fp32:
+            return peak_fp32;
+        case Precision::Tf32:
+            return or_fp32(peak_tf32);
+        case Precision::Fp16:
+            return or_fp32(peak_fp16);
+        case Precision::Bf16:
+            return or_fp32(peak_bf16);
+        case Precision::Fp8:
+            return peak_fp8.value > 0 ? peak_fp8 : or_fp32(peak_bf16);
+    }
+    return peak_fp32;
+}
+
+int Cluster::devices() const {
+    int sum = 0;
+    for (const NodeGroup& group : groups)
+        sum += group.nodes * group.type.devices;
+    return sum;
+}
+
+int Cluster::nodes() const {
+    int sum = 0;
+    for (const NodeGroup& group : groups)
+        sum += group.nodes;
+    return sum;
+}
+
+const NodeGroup& Cluster::group_of(int rank) const {
+    TW_CHECK_MSG(rank >= 0, "rank outside the cluster");
+    for (const NodeGroup& group : groups) {
+        rank -= group.nodes * group.type.devices;
+        if (rank < 0) return group;
+    }
+    TW_CHECK_MSG(false, "rank outside the cluster");
+    return groups.back();
+}
+
+int Cluster::node_of(int rank) const {
+    TW_CHECK_MSG(rank >= 0, "rank outside the cluster");
+    int node = 0;
+    for (const NodeGroup& group : groups) {
+        const int devices = group.nodes * group.type.devices;
+        if (rank < devices) return node + rank / group.type.devices;
+        rank -= devices;
+        node += group.nodes;
+    }
+    TW_CHECK_MSG(false, "rank outside the cluster");
+    return -1;
+}
+
+NodeType part_of_node(NodeType type, int devices) {
+    TW_CHECK(devices >= 1 && devices <= type.devices);
+    const double share = static_cast<double>(devices) / type.devices;
+    if (type.nics > 0) type.nics = std::max(1, static_cast<int>(type.nics * share));
+    type.host_memory = Bytes(static_cast<std::int64_t>(as_double(type.host_memory) * share));
+    type.devices_per_tray = std::min(type.devices_per_tray, devices);
+    type.devices = devices;
+    return type;
+}
+
+std::vector<std::string> node_type_names() {
+    std::vector<std::string> names;
+    for (const NodeType& type : shipped_node_types())
+        names.push_back(type.name);
+    return names;
+}
+
+std::vector<std::string> device_names() {
+    std::vector<std::string> names;
+    for (const Device& device : shipped_devices())
+        names.push_back(device.name);
+    return names;
+}
+
+std::vector<std::string> cluster_names() {
+    std::vector<std::string> names = node_type_names();
+    const std::vector<std::string> devices = device_names();
+    names.insert(names.end(), devices.begin(), devices.end());
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+Result<Device> load_device(std::string_view name) {
+    if (const Device* device = find_device(lower(name))) return *device;
+    return Error{ErrorCode::Usage, "unknown device '" + std::string(name) + "'", "",
+                 unknown_name_hint(name, device_names())};
+}
+
+Result<NodeType> load_node_type(std::string_view name) {
+    if (const NodeType* type = find_node_type(lower(name))) return *type;
+    return Error{ErrorCode::Usage, "unknown node type '" + std::string(name) + "'", "",
+                 unknown_name_hint(name, node_type_names())};
+}
+
+Result<Cluster> load_cluster(std::string_view text) {
+    if (text.ends_with(".json") || text.find('/') != std::string_view::npos) {
+        auto document = read_json_file(std::string(text));
+        if (!document) return document.errors();
+        return cluster_from_json(*document, "");
+    }
+    const std::string context = "--cluster " + std::string(text);
+    const std::size_t colon = text.find(':');
+    const std::string name = lower(text.substr(0, colon));
+    const NodeType* type = find_node_type(name);
+    const Device* device = find_device(type ? type->device : name);
+    if (!type && device) type = find_node_type(device->default_node);
+    if (!type || !device) {
+        return Error{ErrorCode::Usage, "unknown cluster '" + std::string(text.substr(0, colon)) + "'",
+                     context, unknown_name_hint(name, cluster_names()) + "; or the path of a JSON document"};
+    }
+    if (colon == std::string_view::npos) return cluster_of(*type, *device, type->devices, text);
+    const std::string_view digits = text.substr(colon + 1);
+    int size = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    if (error != std::errc() || end != digits.data() + digits.size() || size < 1 ||
+        size > kMaxClusterDevices) {
+        return Error{ErrorCode::Usage,
+                     "the size '" + std::string(digits) + "' is no whole number of devices in [1, " +
+                         std::to_string(kMaxClusterDevices) + "]",
+                     context, "for example " + name + ":" + std::to_string(type->devices * 8)};
+    }
+    return cluster_of(*type, *device, size, text);
+}
+
+}  // namespace tw
