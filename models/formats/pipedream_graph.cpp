@@ -62,7 +62,7 @@ class Reader {
     void read_edge(std::string_view line, std::size_t number) {
         const auto parts = split_by(line, kSeparator);
         if (parts.size() != 2 || trim(parts[0]).empty() || trim(parts[1]).empty()) {
-            return fail(number, "not an edge of a PipeDream graph: " + quoted(line),
+            return fail(number, "not an edge of a PipeDream graph: " + quote(line),
                         "expected '<tab>node3 -- node4'");
         }
         edges.push_back({std::string(trim(parts[0])), std::string(trim(parts[1])), number});
@@ -72,7 +72,7 @@ class Reader {
         const auto parts = split_by(line, kSeparator);
         if (parts.size() < 3 || parts.size() > 4 || trim(parts[0]).empty()) {
             return fail(
-                number, "not a node of a PipeDream graph: " + quoted(line),
+                number, "not a node of a PipeDream graph: " + quote(line),
                 "expected 'node1 -- description -- forward_compute_time=..., backward_compute_time=..., "
                 "activation_size=..., parameter_size=...'");
         }
@@ -84,7 +84,7 @@ class Reader {
         for (const std::string_view field : split_by(parts[2], ", ")) {
             const auto equals = field.find('=');
             if (equals == std::string_view::npos) {
-                fail(number, quoted(field) + " is not a field 'key=value'");
+                fail(number, quote(field) + " is not a field 'key=value'");
                 continue;
             }
             fields[trim(field.substr(0, equals))] = trim(field.substr(equals + 1));
@@ -97,7 +97,7 @@ class Reader {
             const std::string_view stage = trim(parts[3]);
             const auto id = stage.starts_with("stage_id=") ? parse_integer(stage.substr(9)) : std::nullopt;
             if (!id || *id < 0 || *id > 1'000'000) {
-                fail(number, quoted(stage) + " is not a stage", "expected 'stage_id=N'");
+                fail(number, quote(stage) + " is not a stage", "expected 'stage_id=N'");
             } else {
                 node.stage = static_cast<int>(*id);
             }
@@ -205,7 +205,7 @@ Result<PipeDreamGraph> parse_pipedream_graph(std::string_view text, std::string_
     for (const PipeDreamNode& node : reader.nodes) {
         if (!index.emplace(node.id, static_cast<int>(index.size())).second) {
             errors.push_back(
-                unreadable_line(name, node.line, "node " + quoted(node.id) + " is defined twice"));
+                unreadable_line(name, node.line, "node " + quote(node.id) + " is defined twice"));
         }
     }
     if (!errors.empty()) return errors;
@@ -219,7 +219,7 @@ Result<PipeDreamGraph> parse_pipedream_graph(std::string_view text, std::string_
         if (from == index.end() || to == index.end()) {
             const std::string& missing = from == index.end() ? edge.from : edge.to;
             errors.push_back(
-                unreadable_line(name, edge.line, "edge to " + quoted(missing) + ", which is no node"));
+                unreadable_line(name, edge.line, "edge to " + quote(missing) + ", which is no node"));
         } else if (edges.emplace(from->second, to->second).second) {
             successors[static_cast<std::size_t>(from->second)].push_back(to->second);
             ++waiting[static_cast<std::size_t>(to->second)];
@@ -235,7 +235,7 @@ Result<PipeDreamGraph> parse_pipedream_graph(std::string_view text, std::string_
         const auto first =
             static_cast<std::size_t>(std::find(done.begin(), done.end(), false) - done.begin());
         return unreadable_line(name, reader.nodes[first].line,
-                               "node " + quoted(reader.nodes[first].id) + " is on a cycle or behind one");
+                               "node " + quote(reader.nodes[first].id) + " is on a cycle or behind one");
     }
     PipeDreamGraph graph;
     std::vector<int> position(count);

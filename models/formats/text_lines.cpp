@@ -69,7 +69,7 @@ std::string excerpt(std::string_view text, std::size_t limit) {
     return out;
 }
 
-std::string quoted(std::string_view text, std::size_t limit) {
+std::string quote(std::string_view text, std::size_t limit) {
     std::string out = "'";
     out += excerpt(text, limit);
     out += '\'';

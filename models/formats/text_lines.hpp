@@ -25,7 +25,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text);
 
 // For error messages: at most `limit` bytes, anything but printable ASCII as '?'.
 std::string excerpt(std::string_view text, std::size_t limit = 60);
-std::string quoted(std::string_view text, std::size_t limit = 60);  // the excerpt in single quotes
+std::string quote(std::string_view text, std::size_t limit = 60);  // the excerpt in single quotes
 // Error{Unreadable} at "name:line".
 Error unreadable_line(std::string_view name, std::size_t line, std::string message, std::string hint = {});
 
