@@ -34,6 +34,9 @@ struct RankTrace {
     double clock_uncertainty_s = 0;
     std::vector<TraceEvent> events;   // in program order, steps one after the other
     std::vector<MemorySample> memory; // ascending in time; empty where not recorded
+    int pipeline_rank = -1;           // the schedule's rank where `rank` is a global one; -1: `rank` itself
+    int replica = 0;                  // which of the pipeline's replicas, where several are in the trace
+    [[nodiscard]] int schedule_rank() const { return pipeline_rank < 0 ? rank : pipeline_rank; }
 };
 
 struct Trace {
@@ -44,6 +47,12 @@ struct Trace {
     std::vector<std::string> memory_categories;  // "parameters", "gradients", ...
     std::int64_t memory_capacity_bytes = 0;      // 0: unknown
     std::vector<RankTrace> ranks;
+    std::vector<double> size_class_bytes;  // by Instruction::size_class, what one transfer moves; empty: unknown
+    std::vector<std::string> stage_labels; // by stage, "layers 0-7"; empty: unknown
 };
+
+// The trace with every rank's clock offset applied (and zeroed) and the earliest event at time 0. Analysis, comparison
+// and drawing expect this form; a simulation's trace has it already.
+Trace align_clocks(Trace trace);
 
 }  // namespace tw
