@@ -1,0 +1,63 @@
+#include "plan/lower_plan.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace tw {
+
+ScheduleShape schedule_shape(const ParallelPlan& plan) {
+    ScheduleShape shape;
+    shape.ranks = plan.mesh.pp;
+    shape.virtual_stages = plan.virtual_stages;
+    shape.microbatches = static_cast<int>(plan.microbatches);
+    shape.microbatch_group = plan.microbatch_group;
+    const bool replicated = std::any_of(plan.stages.begin(), plan.stages.end(),
+                                        [](const StageSpec& s) { return s.replicas > 1; });
+    if (replicated) {
+        for (const StageSpec& s : plan.stages)
+            shape.replicas.push_back(s.replicas);
+    }
+    return shape;
+}
+
+double bucket_bytes(const ParallelPlan& plan) {
+    if (plan.bucket_bytes > 0) return plan.bucket_bytes;
+    if (plan.framework == "megatron") return 4.0 * std::max(40e6, 1e6 * plan.mesh.dp);
+    return 25.0 * 1024 * 1024;
+}
+
+LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& plan,
+                                 const std::vector<double>& parameters) {
+    LoweringOptions options;
+    options.overlap_p2p = plan.overlap.p2p;
+    options.tied_embeddings = graph.tied_embeddings && plan.mesh.pp > 1;
+    options.offload_activations = plan.offload_activations;
+    options.parameter_server = plan.gradient_sync.starts_with("parameter-server");
+    const bool replicas = plan.mesh.dp * plan.mesh.cp > 1;
+    options.overlap_grad_sync = plan.overlap.grad_reduce;
+    if (!replicas || plan.zero_stage == 3) {
+        options.grad_sync = LoweringOptions::GradSync::None;
+    } else if (plan.zero_stage > 0) {
+        options.grad_sync = LoweringOptions::GradSync::ReduceScatter;
+        options.gather_params_after_step = true;
+        options.overlap_param_gather = plan.overlap.param_gather;
+    }
+    if (options.grad_sync != LoweringOptions::GradSync::None && options.overlap_grad_sync) {
+        const double element = plan.precision.gradient_fp32 ? 4.0 : 2.0;
+        for (const double p : parameters) {
+            const double buckets = p * element / bucket_bytes(plan);
+            options.buckets.push_back(
+                static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(buckets, 1.0, 8.0)))));
+        }
+    }
+    return options;
+}
+
+Result<Schedule> lower_plan(const LayerGraph& graph, const ParallelPlan& plan,
+                            const std::vector<double>& parameters, const StageCosts* costs) {
+    auto order = generate_order(plan.schedule, schedule_shape(plan), costs);
+    if (!order) return order.errors();
+    return lower(*order, plan.schedule, lowering_options(graph, plan, parameters));
+}
+
+}  // namespace tw

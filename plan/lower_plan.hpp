@@ -1,0 +1,28 @@
+// From a plan to its schedule.
+#pragma once
+
+#include "base/result.hpp"
+#include "models/graph/layer_graph.hpp"
+#include "plan/parallel_plan.hpp"
+#include "plan/schedule/generator.hpp"
+#include "plan/schedule/lower.hpp"
+
+namespace tw {
+
+ScheduleShape schedule_shape(const ParallelPlan& plan);
+
+// The passes' options that a plan implies. ZeRO-3 gathers and scatters layer by layer inside a stage
+// (StageProgram), so that its schedule carries no gradient synchronisation of its own. `parameters` of each
+// virtual stage and rank decide into how many chunks an overlapped last backward is cut: one for each
+// gradient bucket, a power of two up to 8.
+LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& plan,
+                                 const std::vector<double>& parameters);
+
+// Bytes of one gradient bucket: the plan's, or the framework's default (PyTorch DDP 25 MiB; Megatron-Core
+// max(40e6, 1e6 * dp) parameters of 4 bytes, distributed_data_parallel.py).
+double bucket_bytes(const ParallelPlan& plan);
+
+Result<Schedule> lower_plan(const LayerGraph& graph, const ParallelPlan& plan,
+                            const std::vector<double>& parameters, const StageCosts* costs = nullptr);
+
+}  // namespace tw

@@ -1,0 +1,101 @@
+#include "plan/stage_program/stage_program.hpp"
+
+#include <algorithm>
+
+namespace tw {
+
+std::vector<LayerWork> layer_works(const LayerGraph& graph, const WorkShape& shape) {
+    std::vector<LayerWork> works(static_cast<std::size_t>(graph.layer_classes()));
+    std::vector<bool> done(works.size(), false);
+    for (int i = 0; i < graph.size(); ++i) {
+        const auto c = static_cast<std::size_t>(graph.layer(i).layer_class);
+        if (!done[c]) works[c] = graph.layer(i).model->work(shape);
+        done[c] = true;
+    }
+    return works;
+}
+
+std::vector<StageSegment> stage_segments(const LayerGraph& graph, const StageSpec& stage) {
+    std::vector<StageSegment> segments;
+    int blocks = 0;
+    for (int i = stage.first_layer; i < stage.last_layer; ++i) {
+        const Layer& layer = graph.layer(i);
+        RecomputeMode mode = RecomputeMode::None;
+        if (layer.role == LayerRole::Block || layer.role == LayerRole::Other) {
+            mode = stage.recompute;
+            if (mode == RecomputeMode::Full && stage.recompute_layers >= 0 &&
+                blocks >= stage.recompute_layers) {
+                mode = RecomputeMode::None;
+            }
+            ++blocks;
+        }
+        if (!segments.empty() && segments.back().layer_class == layer.layer_class &&
+            segments.back().recompute == mode) {
+            ++segments.back().count;
+        } else {
+            segments.push_back({layer.layer_class, 1, mode});
+        }
+    }
+    return segments;
+}
+
+namespace {
+
+bool runs_again(RecomputeMode mode, RecomputeLevel level) {
+    switch (mode) {
+        case RecomputeMode::None:
+            return false;
+        case RecomputeMode::Selective:
+            return level == RecomputeLevel::Selective;
+        case RecomputeMode::Full:
+            return level != RecomputeLevel::None;
+    }
+    return false;
+}
+
+bool dropped(RecomputeMode mode, SavedTensor::Keep keep) {
+    switch (mode) {
+        case RecomputeMode::None:
+            return false;
+        case RecomputeMode::Selective:
+            return keep == SavedTensor::Keep::Selective;
+        case RecomputeMode::Full:
+            return keep != SavedTensor::Keep::Boundary;
+    }
+    return false;
+}
+
+}  // namespace
+
+void visit_layer_ops(const LayerWork& work, RecomputeMode recompute, Opcode opcode, const OpVisitor& visit) {
+    if (opcode == Opcode::Forward) {
+        for (const Op& op : work.forward)
+            visit(op, false);
+        return;
+    }
+    if (opcode != Opcode::BackwardWeight) {
+        for (const Op& op : work.forward) {
+            if (runs_again(recompute, op.recompute)) visit(op, true);
+        }
+    }
+    for (const Op& op : work.backward) {
+        const bool weight = op.phase == Phase::BackwardWeight;
+        if (opcode == Opcode::Backward || (opcode == Opcode::BackwardWeight) == weight) visit(op, false);
+    }
+}
+
+double saved_bytes(const LayerWork& work, RecomputeMode recompute) {
+    double bytes = 0;
+    for (const SavedTensor& t : work.saved)
+        bytes += dropped(recompute, t.keep) ? 0 : t.bytes;
+    return bytes;
+}
+
+double recomputed_bytes(const LayerWork& work, RecomputeMode recompute) {
+    double bytes = 0;
+    for (const SavedTensor& t : work.saved)
+        bytes += dropped(recompute, t.keep) ? t.bytes : 0;
+    return bytes;
+}
+
+}  // namespace tw

@@ -1,0 +1,190 @@
+#include "sim/cost/layer_cost.hpp"
+
+#include "sim/collectives/collective_cost.hpp"
+
+namespace tw {
+namespace {
+
+const GroupPlacement& placement(const CostContext& c, Axis axis) {
+    switch (axis) {
+        case Axis::Cp:
+            return c.cp;
+        case Axis::Ep:
+            return c.ep;
+        case Axis::Etp:
+            return c.etp;
+        default:
+            return c.tp;
+    }
+}
+
+OpCost collective(const CostContext& c, CollectiveKind kind, double bytes, const GroupPlacement& group) {
+    OpCost cost;
+    if (group.size <= 1 || bytes <= 0) return cost;
+    const CollectiveCost estimate = collective_cost(kind, bytes, group, *c.node, c.profile);
+    cost.seconds = estimate.seconds;
+    cost.sigma_s = estimate.seconds * estimate.relative_sigma;
+    cost.source = group.nodes > 1 ? ErrorSource::InterNode : ErrorSource::IntraNode;
+    cost.out_of_range = estimate.out_of_range;
+    cost.time = to_sim_time(Seconds(cost.seconds));
+    return cost;
+}
+
+OpCost op_cost(const CostContext& c, const Op& op) {
+    OpCost cost;
+    if (const auto* call = std::get_if<CollectiveOp>(&op.body)) {
+        cost = collective(c, call->kind, call->bytes, placement(c, call->axis));
+    } else {
+        const KernelEstimate estimate = kernel_time(*c.profile, op);
+        cost.seconds = estimate.seconds;
+        cost.sigma_s = estimate.seconds * estimate.sigma;
+        cost.out_of_range = estimate.out_of_range;
+        cost.source = std::holds_alternative<Attention>(op.body)  ? ErrorSource::Attention
+                      : std::holds_alternative<MemoryOp>(op.body) ? ErrorSource::Memory
+                                                                  : ErrorSource::Gemm;
+        cost.time = to_sim_time(Seconds(cost.seconds));
+    }
+    cost.host = to_sim_time(Seconds(op.host_dispatches * c.dispatch_s));
+    return cost;
+}
+
+// Adds ops to a PhaseCost one after the other.
+class PhaseBuilder {
+  public:
+    explicit PhaseBuilder(const CostContext& context) : context_(context) {}
+
+    void add(const Op& op, const OpCost& cost, bool recomputed) {
+        auto& host = phase_.matrix.row(CostStream::Host);
+        auto& compute = phase_.matrix.row(CostStream::Compute);
+        auto& comm = phase_.matrix.row(CostStream::Comm);
+        host = add_to_row(host, cost.host);
+        phase_.uncertainty.add(cost.source, cost.sigma_s);
+        phase_.out_of_range |= cost.out_of_range;
+        if (op.joins) compute = max_rows(compute, comm);
+        if (const auto* call = std::get_if<CollectiveOp>(&op.body)) {
+            const bool beside = call->overlaps || (context_.overlap_tp && call->axis == Axis::Tp);
+            comm = add_to_row(max_rows(max_rows(comm, compute), host), cost.time);
+            if (!beside) compute = comm;
+            join_after_kernel_ = beside && !call->overlaps;
+            count(axis_of(call->axis), cost.seconds, call->bytes, !beside);
+        } else {
+            compute = add_to_row(max_rows(compute, host), cost.time);
+            phase_.kernel_s += cost.seconds;
+            if (recomputed) phase_.recompute_s += cost.seconds;
+            phase_.flops += op_flops(op).value;
+            if (join_after_kernel_) compute = max_rows(compute, comm);
+            join_after_kernel_ = false;
+        }
+    }
+
+    // A gather that needs nothing from compute, and that compute waits for.
+    void prefetch(const OpCost& cost, double bytes) {
+        auto& host = phase_.matrix.row(CostStream::Host);
+        auto& comm = phase_.matrix.row(CostStream::Comm);
+        auto& compute = phase_.matrix.row(CostStream::Compute);
+        comm = add_to_row(max_rows(comm, host), cost.time);
+        compute = max_rows(compute, comm);
+        phase_.uncertainty.add(cost.source, cost.sigma_s);
+        count(phase_.dp, cost.seconds, bytes, false);
+    }
+
+    // A reduction of what compute has just made; nothing in this stage waits for it.
+    void release(const OpCost& cost, double bytes) {
+        auto& comm = phase_.matrix.row(CostStream::Comm);
+        comm = add_to_row(max_rows(comm, phase_.matrix.row(CostStream::Compute)), cost.time);
+        phase_.uncertainty.add(cost.source, cost.sigma_s);
+        count(phase_.dp, cost.seconds, bytes, false);
+    }
+
+    [[nodiscard]] PhaseCost take() { return phase_; }
+
+  private:
+    PhaseCost::Communication& axis_of(Axis axis) {
+        if (axis == Axis::Cp) return phase_.cp;
+        return axis == Axis::Ep || axis == Axis::Etp ? phase_.ep : phase_.tp;
+    }
+    static void count(PhaseCost::Communication& c, double seconds, double bytes, bool blocking) {
+        c.total_s += seconds;
+        c.bytes += bytes;
+        if (blocking) c.blocking_s += seconds;
+    }
+
+    const CostContext& context_;
+    PhaseCost phase_;
+    bool join_after_kernel_ = false;
+};
+
+}  // namespace
+
+LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
+    std::vector<OpCost> forward(work.forward.size()), backward(work.backward.size());
+    for (std::size_t i = 0; i < forward.size(); ++i)
+        forward[i] = op_cost(context, work.forward[i]);
+    for (std::size_t i = 0; i < backward.size(); ++i)
+        backward[i] = op_cost(context, work.backward[i]);
+
+    const double dense = static_cast<double>(work.dense_parameters);
+    const double expert = static_cast<double>(work.expert_parameters);
+    OpCost gather, gather_expert, scatter, scatter_expert, reduce;
+    if (context.zero3) {
+        gather =
+            collective(context, CollectiveKind::AllGather, dense * context.parameter_bytes, context.shard);
+        scatter =
+            collective(context, CollectiveKind::ReduceScatter, dense * context.gradient_bytes, context.shard);
+        reduce =
+            collective(context, CollectiveKind::AllReduce,
+                       dense * context.gradient_bytes / std::max(1, context.shard.size), context.replica);
+        gather_expert = collective(context, CollectiveKind::AllGather, expert * context.parameter_bytes,
+                                   context.expert_shard);
+        scatter_expert = collective(context, CollectiveKind::ReduceScatter, expert * context.gradient_bytes,
+                                    context.expert_shard);
+    }
+
+    phases_.resize(3 * kOpcodes);
+    for (const RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
+        for (const Opcode opcode :
+             {Opcode::Forward, Opcode::Backward, Opcode::BackwardInput, Opcode::BackwardWeight}) {
+            PhaseBuilder builder(context);
+            if (context.zero3 && opcode != Opcode::BackwardWeight) {
+                builder.prefetch(gather, dense * context.parameter_bytes);
+                if (expert > 0) builder.prefetch(gather_expert, expert * context.parameter_bytes);
+            }
+            visit_layer_ops(work, mode, opcode, [&](const Op& op, bool recomputed) {
+                const bool is_forward =
+                    &op >= work.forward.data() && &op < work.forward.data() + work.forward.size();
+                const OpCost& cost = is_forward
+                                         ? forward[static_cast<std::size_t>(&op - work.forward.data())]
+                                         : backward[static_cast<std::size_t>(&op - work.backward.data())];
+                builder.add(op, cost, recomputed);
+            });
+            if (context.zero3 && (opcode == Opcode::Backward || opcode == Opcode::BackwardWeight)) {
+                builder.release(scatter, dense * context.gradient_bytes);
+                if (context.replica.size > 1) {
+                    builder.release(reduce, dense * context.gradient_bytes / std::max(1, context.shard.size));
+                }
+                if (expert > 0) builder.release(scatter_expert, expert * context.gradient_bytes);
+            }
+            phases_[static_cast<std::size_t>(mode) * kOpcodes + static_cast<std::size_t>(opcode)] =
+                builder.take();
+        }
+    }
+}
+
+PhaseCost stage_cost(const std::vector<LayerCost>& layers, const std::vector<StageSegment>& segments,
+                     Opcode opcode) {
+    PhaseCost total;
+    const auto add = [&](const StageSegment& s) {
+        const PhaseCost& one = layers[static_cast<std::size_t>(s.layer_class)].phase(s.recompute, opcode);
+        total.append(s.count == 1 ? one : one.repeated(s.count));
+    };
+    if (opcode == Opcode::Forward) {
+        for (const StageSegment& s : segments)
+            add(s);
+    } else {
+        for (auto s = segments.rbegin(); s != segments.rend(); ++s)
+            add(*s);
+    }
+    return total;
+}
+
+}  // namespace tw

@@ -1,0 +1,59 @@
+// LayerCost: a layer's ops under one shape, each timed once, and from them the max-plus cost of every compute
+// opcode.
+#pragma once
+
+#include <vector>
+
+#include "models/graph/layer_graph.hpp"
+#include "models/hardware/cluster.hpp"
+#include "models/hardware/profile.hpp"
+#include "plan/parallel_plan.hpp"
+#include "plan/stage_program/stage_program.hpp"
+#include "sim/cost/phase_cost.hpp"
+
+namespace tw {
+
+// Everything beside the work itself that decides how long a layer takes on a rank.
+struct CostContext {
+    const HardwareProfile* profile = nullptr;
+    const NodeType* node = nullptr;
+    GroupPlacement tp, cp, ep, etp;  // of the collectives inside a layer
+    double dispatch_s = 0;           // host seconds for one dispatched framework op
+    bool overlap_tp = false;         // tensor-parallel collectives run beside the GEMM that follows them
+    // ZeRO-3: each layer's parameters are gathered before use (prefetched) and its gradients scattered after
+    // its backward, over `shard`; with HSDP the shards are then reduced over `replica`.
+    bool zero3 = false;
+    GroupPlacement shard, replica;  // dense parameters
+    GroupPlacement expert_shard;    // expert parameters
+    double parameter_bytes = 2;     // of one gathered parameter
+    double gradient_bytes = 4;      // of one reduced gradient
+};
+
+struct OpCost {
+    SimTime time = 0;
+    SimTime host = 0;
+    double seconds = 0, sigma_s = 0;
+    ErrorSource source = ErrorSource::Gemm;
+    bool out_of_range = false;
+};
+
+class LayerCost {
+  public:
+    // Keeps no reference to `work` or `context`.
+    LayerCost(const LayerWork& work, const CostContext& context);
+
+    [[nodiscard]] const PhaseCost& phase(RecomputeMode mode, Opcode opcode) const {
+        return phases_[static_cast<std::size_t>(mode) * kOpcodes + static_cast<std::size_t>(opcode)];
+    }
+
+  private:
+    static constexpr std::size_t kOpcodes = 4;  // Forward, Backward, BackwardInput, BackwardWeight
+    std::vector<PhaseCost> phases_;
+};
+
+// The cost of a compute opcode for a whole virtual stage: its layers in order (backwards for the backward
+// ones).
+PhaseCost stage_cost(const std::vector<LayerCost>& layers, const std::vector<StageSegment>& segments,
+                     Opcode opcode);
+
+}  // namespace tw

@@ -1,0 +1,62 @@
+// PhaseCost: what one compute instruction (or a part of one) costs a rank.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "sim/cost/max_plus.hpp"
+
+namespace tw {
+
+// Independent sources of prediction error. Errors of one kind are taken as fully correlated (the same curve
+// is wrong the same way everywhere), different kinds as independent.
+enum class ErrorSource : std::size_t { Gemm, Attention, Memory, IntraNode, InterNode, Host };
+inline constexpr std::size_t kErrorSources = 6;
+
+// Seconds that an error source could be off by, one standard deviation.
+struct Uncertainty {
+    std::array<double, kErrorSources> seconds{};
+    void add(ErrorSource source, double s) { seconds[static_cast<std::size_t>(source)] += s; }
+    void add(const Uncertainty& other, double times = 1) {
+        for (std::size_t i = 0; i < kErrorSources; ++i)
+            seconds[i] += other.seconds[i] * times;
+    }
+    [[nodiscard]] double sigma() const;  // root of the sum of squares
+};
+
+struct PhaseCost {
+    MaxPlus matrix = MaxPlus::identity();
+    double kernel_s = 0;     // compute kernels, recompute included
+    double recompute_s = 0;  // of these, run again
+    double flops = 0;        // matrix products, attention counted causally where the kernel is
+    // Collectives inside the stage, by axis: all of it, and what compute waits for.
+    struct Communication {
+        double total_s = 0;
+        double blocking_s = 0;  // compute waits for all of it
+        double bytes = 0;       // of the messages, as CollectiveOp counts them
+        void add(const Communication& other, double times) {
+            total_s += other.total_s * times;
+            blocking_s += other.blocking_s * times;
+            bytes += other.bytes * times;
+        }
+    };
+    Communication tp, cp, ep, dp;  // dp: ZeRO-3's gathers and reductions inside the stage
+    Uncertainty uncertainty;
+    bool out_of_range = false;
+
+    // Seconds of collectives that compute waits for although they overlap: device time less kernels and
+    // blocking ones.
+    [[nodiscard]] double exposed_overlap_s() const;
+
+    // This n times in a row; `then` after this.
+    [[nodiscard]] PhaseCost repeated(int n) const;
+    void append(const PhaseCost& then);
+
+    // Reduced to what the engine's instructions need: the device path, the host's share, and the path host to
+    // device.
+    [[nodiscard]] SimTime device_time() const;
+    [[nodiscard]] SimTime host_time() const;
+    [[nodiscard]] SimTime host_to_device_time() const;
+};
+
+}  // namespace tw
