@@ -11,21 +11,32 @@
 
 namespace tw {
 
-// Consecutive blocks, as equal as possible: the remainder goes to the middle stages first, so that the ends, which also
-// hold embedding and head, are never the larger ones. The embedding joins the first stage, the head the last.
+// Consecutive blocks, as equal as possible: the remainder goes to the middle stages first, so that the ends,
+// which also hold embedding and head, are never the larger ones. The embedding joins the first stage, the
+// head the last; any other layer stays with the block before it. A graph without blocks is split over all its
+// layers. More stages than blocks leave stages empty, which check_plan refuses.
 std::vector<StageSpec> uniform_partition(const LayerGraph& graph, int stages, RecomputeMode recompute);
 
-// Blocks per stage given explicitly; their sum must be graph.blocks (UC-01: refused otherwise, with the sums).
-Result<std::vector<StageSpec>> explicit_partition(const LayerGraph& graph, std::span<const int> blocks_per_stage,
+// Blocks per stage given explicitly; their sum must be graph.blocks (UC-01: refused otherwise, with the
+// sums).
+Result<std::vector<StageSpec>> explicit_partition(const LayerGraph& graph,
+                                                  std::span<const int> blocks_per_stage,
                                                   RecomputeMode recompute);
+
+// How torchtitan splits when it is left to it (parallelize/pipeline_parallel:
+// generate_llm_fqn_per_model_part): embedding and head count as `first_weight` and `last_weight` blocks, the
+// remainder goes to the first stages. 27 blocks on 4: 7, 7, 7, 6. Empty where a stage would get no block at
+// all.
+std::vector<int> torchtitan_split(int blocks, int stages, int first_weight = 1, int last_weight = 1);
 
 // Blocks of each stage.
 std::vector<int> blocks_per_stage(const LayerGraph& graph, std::span<const StageSpec> stages);
 
-// Contiguous min-max partition of `weights` (layers) into `stages` parts: dynamic programming, O(n^2 * stages). `capacity`
-// and `bytes` (may be empty) forbid parts whose bytes exceed the capacity of their stage. Returns the first layer of each
-// stage plus the end; empty where nothing fits. The bottleneck is minimal; among equals the lexicographically first.
-std::vector<int> min_max_partition(std::span<const double> weights, int stages, std::span<const double> bytes = {},
-                                   std::span<const double> capacity = {});
+// Contiguous min-max partition of `weights` (layers) into `stages` parts: dynamic programming, O(n^2 *
+// stages). `capacity` and `bytes` (may be empty) forbid parts whose bytes exceed the capacity of their stage.
+// Returns the first layer of each stage plus the end; empty where nothing fits (every part holds at least one
+// layer). The bottleneck is minimal; among equals the lexicographically first.
+std::vector<int> min_max_partition(std::span<const double> weights, int stages,
+                                   std::span<const double> bytes = {}, std::span<const double> capacity = {});
 
 }  // namespace tw

@@ -1,0 +1,121 @@
+#include "plan/parallel_plan.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tw {
+namespace {
+
+bool recompute_differs(const ParallelPlan& plan) {
+    return std::any_of(plan.stages.begin(), plan.stages.end(), [&](const StageSpec& stage) {
+        return stage.recompute != plan.stages.front().recompute ||
+               stage.recompute_layers != plan.stages.front().recompute_layers;
+    });
+}
+
+}  // namespace
+
+WorkShape ParallelPlan::work_shape(const LayerGraph& graph) const {
+    WorkShape shape;
+    shape.microbatch = microbatch;
+    shape.seq_len = seq_len;
+    shape.tp = mesh.tp;
+    shape.cp = mesh.cp;
+    shape.ep = mesh.ep;
+    shape.etp = mesh.etp;
+    shape.sequence_parallel = sequence_parallel && mesh.tp > 1;
+    shape.cp_kind = cp_kind;
+    shape.precision = precision.compute;
+    shape.attention = attention;
+    shape.dropout = dropout;
+    // DeepSpeed runs the model's own eager modules; Megatron and a compiled torchtitan fuse what is
+    // element-wise.
+    shape.fused_elementwise = framework != "deepspeed";
+    shape.autocast = precision.autocast;
+    // Only Megatron's linear layers (and ours) add the weight gradient into the main gradient inside the
+    // GEMM.
+    shape.grad_accumulation_fused = framework == "trainwright" || framework == "megatron";
+    shape.gradient_fp32 = precision.gradient_fp32;
+    shape.padded_vocab = graph.vocab > 0 ? tw::padded_vocab(graph.vocab, vocab_divisor, mesh.tp) : 0;
+    shape.expert_imbalance = expert_imbalance;
+    return shape;
+}
+
+std::string summary(const ParallelPlan& plan) {
+    std::string text;
+    const auto degree = [&](const char* name, std::int64_t value, bool always) {
+        if (always || value != 1) text += fmt::format("{}{}{}", text.empty() ? "" : " ", name, value);
+    };
+    degree("tp", plan.mesh.tp, true);
+    degree("pp", plan.mesh.pp, true);
+    degree("dp", plan.mesh.dp, true);
+    degree("cp", plan.mesh.cp, false);
+    degree("ep", plan.mesh.ep, false);
+    if (plan.mesh.ep > 1) degree("etp", plan.mesh.etp, false);
+    degree("vpp", plan.virtual_stages, false);
+    degree("mbs", plan.microbatch, true);
+    text += fmt::format(" {}", plan.schedule);
+    if (plan.zero_stage > 0) text += fmt::format(" zero{}", plan.zero_stage);
+    if (recompute_differs(plan)) {
+        text += " recompute-mixed";
+    } else if (plan.recompute != RecomputeMode::None) {
+        text += fmt::format(" {}", to_string(plan.recompute));
+    }
+    if (plan.offload_optimizer > 0) text += " offload";
+    return text;
+}
+
+std::string_view to_string(RecomputeMode mode) {
+    switch (mode) {
+        case RecomputeMode::None:
+            return "none";
+        case RecomputeMode::Selective:
+            return "selective";
+        case RecomputeMode::Full:
+            return "full";
+    }
+    TW_CHECK_MSG(false, "unknown recompute mode");
+}
+
+std::string_view to_string(OptimizerKind kind) {
+    switch (kind) {
+        case OptimizerKind::Adam:
+            return "adam";
+        case OptimizerKind::Sgd:
+            return "sgd";
+        case OptimizerKind::SgdMomentum:
+            return "sgd-momentum";
+        case OptimizerKind::Lamb:
+            return "lamb";
+    }
+    TW_CHECK_MSG(false, "unknown optimizer");
+}
+
+std::string_view to_string(Semantics semantics) {
+    switch (semantics) {
+        case Semantics::Synchronous:
+            return "synchronous";
+        case Semantics::BoundedStaleness:
+            return "bounded-staleness";
+        case Semantics::LocalSteps:
+            return "local-steps";
+        case Semantics::Asynchronous:
+            return "asynchronous";
+    }
+    TW_CHECK_MSG(false, "unknown semantics");
+}
+
+std::string_view to_string(StepBoundary boundary) {
+    switch (boundary) {
+        case StepBoundary::Barrier:
+            return "barrier";
+        case StepBoundary::RankLocal:
+            return "rank-local";
+        case StepBoundary::None:
+            return "none";
+    }
+    TW_CHECK_MSG(false, "unknown step boundary");
+}
+
+}  // namespace tw

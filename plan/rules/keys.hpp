@@ -1,0 +1,46 @@
+// What the target framework's users call the knobs of a plan: a refusal names the key that they can change.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "plan/check_plan.hpp"
+
+namespace tw {
+
+enum class PlanKnob : std::uint8_t {
+    Dp,
+    Tp,
+    Sp,
+    Pp,
+    Vpp,
+    Cp,
+    CpKind,
+    Ep,
+    Etp,
+    Mbs,
+    Microbatches,
+    GlobalBatch,
+    SeqLen,
+    Zero,
+    ZeroShard,
+    Recompute,
+    RecomputeLayers,
+    Schedule,
+    MicrobatchGroup,
+    Stages,
+    RankOrder,
+    Precision,
+    OffloadOptimizer,
+    VocabDivisor,
+    Semantics,
+    Cluster
+};
+
+// Ours are the keys of --fix and of the plan document; Megatron-LM's flags (core 0.20), torchtitan's
+// configuration fields (main, 2026-08), DeepSpeed's JSON paths (2026-08). A knob that a framework does not
+// have answers with the nearest one.
+std::string_view user_key(PlanKnob knob, TargetFramework target);
+std::string_view to_string(TargetFramework target);  // "trainwright", "megatron", ...
+
+}  // namespace tw

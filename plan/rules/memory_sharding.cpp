@@ -1,0 +1,80 @@
+#include <string>
+
+#include "plan/rules/rule.hpp"
+#include "plan/stage_partition.hpp"
+
+namespace tw {
+namespace {
+
+void check_zero(const RuleContext& context, PlanCheck& check) {
+    const ParallelPlan& plan = context.plan;
+    const std::string stage = "ZeRO-" + std::to_string(plan.zero_stage);
+    switch (context.target) {
+        case TargetFramework::Trainwright:
+        case TargetFramework::Megatron:
+            break;
+        case TargetFramework::DeepSpeed:  // runtime/pipe/engine.py refuses ZeRO-2 and ZeRO-3 in a
+                                          // PipelineModule
+            if (plan.zero_stage >= 2 && plan.mesh.pp > 1) {
+                refuse(context, check, PlanKnob::Zero,
+                       "DeepSpeed does not combine " + stage + " with pp " + std::to_string(plan.mesh.pp),
+                       "zero 1, or pp 1");
+            }
+            if (plan.offload_optimizer > 0 && plan.zero_stage == 0) {
+                refuse(context, check, PlanKnob::OffloadOptimizer,
+                       "DeepSpeed offloads the optimizer only with ZeRO-1 and more", "zero 1");
+            }
+            break;
+        case TargetFramework::Torchtitan:  // fully_shard: parameters are sharded (zero 3) or kept after the
+                                           // forward (zero 2)
+            if (plan.zero_stage == 1) {
+                refuse(context, check, PlanKnob::Zero,
+                       "torchtitan does not shard the optimizer alone (" + stage + ")",
+                       "zero 2 (fsdp_reshard_after_forward never) or zero 0 (replicate)");
+            }
+            break;
+    }
+    const std::int64_t group = static_cast<std::int64_t>(plan.mesh.dp) * plan.mesh.cp;
+    if (plan.zero_shard > 0 && group % plan.zero_shard != 0) {
+        refuse(context, check, PlanKnob::ZeroShard,
+               "dp * cp = " + std::to_string(group) + " is not a multiple of the shard group's " +
+                   std::to_string(plan.zero_shard) + " ranks",
+               nearest_legal("zero_shard", divisors(group), plan.zero_shard));
+    }
+    if (plan.zero_shard > 0 && plan.zero_stage == 0) {
+        refuse(context, check, PlanKnob::ZeroShard,
+               "a shard group of " + std::to_string(plan.zero_shard) +
+                   " ranks, but zero is 0: nothing is sharded",
+               "zero 1 and more, or zero_shard 0");
+    }
+}
+
+void check_recompute(const RuleContext& context, PlanCheck& check) {
+    const std::vector<int> blocks = blocks_per_stage(context.graph, context.plan.stages);
+    for (std::size_t s = 0; s < context.plan.stages.size(); ++s) {
+        const StageSpec& stage = context.plan.stages[s];
+        if (stage.recompute_layers == -1) continue;
+        const std::string where = "stage " + std::to_string(s);
+        if (stage.recompute != RecomputeMode::Full) {
+            refuse(context, check, PlanKnob::RecomputeLayers,
+                   where + " counts " + std::to_string(stage.recompute_layers) +
+                       " layers to recompute, but its recompute is " +
+                       std::string(to_string(stage.recompute)),
+                   "recompute full, or leave the count out");
+        } else if (stage.recompute_layers < 0 || stage.recompute_layers > blocks[s]) {
+            refuse(context, check, PlanKnob::RecomputeLayers,
+                   where + " recomputes " + std::to_string(stage.recompute_layers) + " of its " +
+                       std::to_string(blocks[s]) + " blocks",
+                   "0 to " + std::to_string(blocks[s]));
+        }
+    }
+}
+
+}  // namespace
+
+void check_sharding(const RuleContext& context, PlanCheck& check) {
+    check_zero(context, check);
+    check_recompute(context, check);
+}
+
+}  // namespace tw

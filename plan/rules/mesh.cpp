@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <string>
+
+#include "plan/rules/rule.hpp"
+
+namespace tw {
+namespace {
+
+std::string product_text(const ParallelPlan& plan) {
+    return "tp " + std::to_string(plan.mesh.tp) + " * pp " + std::to_string(plan.mesh.pp) + " * cp " +
+           std::to_string(plan.mesh.cp);
+}
+
+// "pp 4" or "tp 8": other degrees of one axis that divide what the others leave.
+std::string nearest_mesh(const ParallelPlan& plan, std::int64_t world, std::int64_t model) {
+    std::string hint;
+    const std::int64_t below = world / model * model;
+    hint = "use " + (below > 0 ? std::to_string(below) + " or " : std::string()) +
+           std::to_string(below + model) + " devices";
+    const std::int64_t others = model / plan.mesh.pp;
+    if (plan.mesh.pp > 1 && world % others == 0) {
+        hint += ", or " + nearest_legal("pp", divisors(world / others), plan.mesh.pp);
+    } else if (plan.mesh.tp > 1 && world % (model / plan.mesh.tp) == 0) {
+        hint += ", or " + nearest_legal("tp", divisors(world / (model / plan.mesh.tp)), plan.mesh.tp);
+    }
+    return hint;
+}
+
+void check_rank_order(const RuleContext& context, PlanCheck& check) {
+    std::vector<std::string> axes;
+    std::string axis;
+    for (const char c : context.plan.rank_order + "-") {
+        if (c != '-') {
+            axis += c;
+            continue;
+        }
+        axes.push_back(axis);
+        axis.clear();
+    }
+    std::sort(axes.begin(), axes.end());
+    if (axes != std::vector<std::string>{"cp", "dp", "ep", "pp", "tp"}) {
+        refuse(context, check, PlanKnob::RankOrder,
+               "rank order '" + context.plan.rank_order + "' does not name each of tp, cp, ep, dp, pp once",
+               "tp-cp-ep-dp-pp (innermost first)");
+    } else if (context.target == TargetFramework::Megatron && context.plan.rank_order != "tp-cp-ep-dp-pp" &&
+               context.plan.rank_order != "tp-cp-ep-pp-dp") {
+        refuse(context, check, PlanKnob::RankOrder,
+               "Megatron cannot order ranks as '" + context.plan.rank_order + "'",
+               "tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp with --use-tp-pp-dp-mapping");
+    }
+}
+
+}  // namespace
+
+void check_mesh(const RuleContext& context, PlanCheck& check) {
+    const ParallelPlan& plan = context.plan;
+    const std::int64_t world = context.cluster.devices();
+    const std::int64_t model = model_devices(plan);
+    const std::int64_t degrees = static_cast<std::int64_t>(plan.mesh.tp) * plan.mesh.cp * plan.mesh.pp;
+    const std::string product = model == degrees ? product_text(plan) : "tp * cp * the stages' replicas";
+    if (world % model != 0) {
+        refuse(context, check, PlanKnob::Pp,
+               "the cluster's " + std::to_string(world) + " devices are not a multiple of " + product +
+                   " = " + std::to_string(model),
+               model == degrees ? nearest_mesh(plan, world, model)
+                                : "use " + std::to_string((world / model + 1) * model) + " devices");
+    } else if (world / model != plan.mesh.dp) {
+        const std::int64_t dp = world / model;
+        refuse(context, check, PlanKnob::Dp,
+               "dp is derived: " + std::to_string(world) + " devices / (" + product +
+                   ") = " + std::to_string(dp) + ", the plan says " + std::to_string(plan.mesh.dp),
+               "dp " + std::to_string(dp) + ", or a cluster of " + std::to_string(model * plan.mesh.dp) +
+                   " devices");
+    }
+    int node = 0;  // the smallest node that a tensor-parallel group may land on
+    for (const NodeGroup& group : context.cluster.groups) {
+        node = node == 0 ? group.type.devices : std::min(node, group.type.devices);
+    }
+    if (plan.mesh.tp > 1 && node > 0 && (plan.mesh.tp > node || node % plan.mesh.tp != 0) &&
+        context.cluster.nodes() > 1) {
+        check.warnings.push_back("tp " + std::to_string(plan.mesh.tp) + " crosses nodes of " +
+                                 std::to_string(node) +
+                                 " devices: tensor-parallel traffic goes over the network");
+    }
+    check_rank_order(context, check);
+}
+
+}  // namespace tw

@@ -1,0 +1,69 @@
+#include <string>
+
+#include "plan/rules/rule.hpp"
+
+namespace tw {
+namespace {
+
+std::string nearest_multiples(std::int64_t value, std::int64_t divisor) {
+    const std::int64_t below = value / divisor * divisor;
+    return "seq_len " + (below > 0 ? std::to_string(below) + " or " : std::string()) +
+           std::to_string(below + divisor);
+}
+
+void check_context_parallel(const RuleContext& context, PlanCheck& check) {
+    const ParallelPlan& plan = context.plan;
+    const std::int64_t cp = plan.mesh.cp;
+    if (!context.graph.counts_tokens || !context.graph.measured_on.empty()) {
+        refuse(context, check, PlanKnob::Cp,
+               "the model has no sequence that cp " + std::to_string(cp) + " could split", "cp 1");
+        return;
+    }
+    const bool ring = plan.cp_kind == WorkShape::Cp::Ring;
+    // A causal ring gives each rank one chunk from the front and one from the back (Megatron-LM: seq % (2 *
+    // cp) == 0).
+    const std::int64_t chunks = ring ? 2 * cp : cp;
+    if (plan.seq_len % chunks != 0) {
+        refuse(context, check, PlanKnob::SeqLen,
+               "seq_len " + std::to_string(plan.seq_len) + " is not a multiple of " +
+                   (ring ? "2 * cp = " : "cp = ") + std::to_string(chunks),
+               nearest_multiples(plan.seq_len, chunks));
+    }
+    if (!ring) {
+        // Ulysses (Jacobs 2023): the all-to-all hands each rank whole heads.
+        const std::int64_t split = plan.mesh.tp * cp;
+        if (context.graph.heads > 0 && context.graph.heads % split != 0) {
+            std::vector<std::int64_t> legal;
+            if (context.graph.heads % plan.mesh.tp == 0) legal = divisors(context.graph.heads / plan.mesh.tp);
+            refuse(context, check, PlanKnob::Cp,
+                   std::to_string(context.graph.heads) +
+                       " heads are not a multiple of tp * cp = " + std::to_string(split) + " (all-to-all)",
+                   legal.empty() ? "cp_kind ring" : nearest_legal("cp", legal, cp) + ", or cp_kind ring");
+        }
+    } else if (context.target == TargetFramework::DeepSpeed) {
+        refuse(context, check, PlanKnob::CpKind,
+               "DeepSpeed splits sequences by all-to-all (Ulysses), not in a ring", "cp_kind all-to-all");
+    }
+}
+
+}  // namespace
+
+void check_sequence_split(const RuleContext& context, PlanCheck& check) {
+    const ParallelPlan& plan = context.plan;
+    if (plan.mesh.cp > 1) check_context_parallel(context, check);
+    if (!plan.sequence_parallel) return;
+    if (plan.mesh.tp == 1) {
+        refuse(context, check, PlanKnob::Sp, "sequence parallelism splits over tp, and tp is 1",
+               "sp off, or tp 2 and more");
+        return;
+    }
+    const std::int64_t split = static_cast<std::int64_t>(plan.mesh.tp) * plan.mesh.cp;
+    if (plan.seq_len % split != 0) {
+        refuse(context, check, PlanKnob::SeqLen,
+               "seq_len " + std::to_string(plan.seq_len) +
+                   " is not a multiple of tp * cp = " + std::to_string(split) + " (sequence parallel)",
+               nearest_multiples(plan.seq_len, split) + ", or sp off");
+    }
+}
+
+}  // namespace tw

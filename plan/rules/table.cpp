@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "plan/rules/rule.hpp"
+
+namespace tw {
+namespace {
+
+constexpr std::array kRules = {
+    PlanRule{"ranges", "every degree and count is at least 1 and small enough to compute with", check_ranges},
+    PlanRule{"mesh", "devices = dp * tp * pp * cp, dp derived; rank order names each axis once", check_mesh},
+    PlanRule{"experts", "world % (etp * ep * pp) == 0; experts % ep == 0", check_expert_mesh},
+    PlanRule{"layers", "the stages hold every layer once, none is empty", check_layers},
+    PlanRule{"tensor-parallel", "heads, kv heads, ffn and what else is split divide by tp",
+             check_tensor_parallel},
+    PlanRule{"sequence", "seq % (2 * cp) == 0; all-to-all: heads % (tp * cp) == 0; sp only with tp > 1",
+             check_sequence_split},
+    PlanRule{"batch", "global batch = mbs * microbatches * dp", check_batch},
+    PlanRule{"schedule", "the schedule's own rules; what the target framework can run", check_schedule_rules},
+    PlanRule{"sharding", "ZeRO, recompute and offload combine as the target framework allows",
+             check_sharding},
+    PlanRule{"hardware", "the devices can compute in the plan's precision", check_hardware},
+};
+
+}  // namespace
+
+std::span<const PlanRule> plan_rules() {
+    return kRules;
+}
+
+void refuse(const RuleContext& context, PlanCheck& check, PlanKnob knob, std::string message,
+            std::string hint) {
+    check.errors.push_back({ErrorCode::Unreadable, std::move(message),
+                            std::string(user_key(knob, context.target)), std::move(hint)});
+}
+
+std::int64_t model_devices(const ParallelPlan& plan) {
+    std::int64_t pipeline = 0;
+    bool replicated = false;
+    for (const StageSpec& stage : plan.stages) {
+        pipeline += stage.replicas;
+        replicated = replicated || stage.replicas != 1;
+    }
+    return static_cast<std::int64_t>(plan.mesh.tp) * plan.mesh.cp * (replicated ? pipeline : plan.mesh.pp);
+}
+
+std::vector<std::int64_t> divisors(std::int64_t value) {
+    std::vector<std::int64_t> low, high;
+    for (std::int64_t d = 1; d * d <= value; ++d) {
+        if (value % d != 0) continue;
+        low.push_back(d);
+        if (d * d != value) high.push_back(value / d);
+    }
+    low.insert(low.end(), high.rbegin(), high.rend());
+    return low;
+}
+
+std::string nearest_legal(std::string_view name, const std::vector<std::int64_t>& legal,
+                          std::int64_t wanted) {
+    if (legal.empty()) return {};
+    const auto best = std::min_element(legal.begin(), legal.end(), [&](std::int64_t a, std::int64_t b) {
+        return std::abs(a - wanted) < std::abs(b - wanted);
+    });
+    constexpr std::ptrdiff_t kShown = 12;
+    auto first = legal.begin(), last = legal.end();
+    if (last - first > kShown) {
+        first += std::clamp<std::ptrdiff_t>(best - first - kShown / 2, 0, last - first - kShown);
+        last = first + kShown;
+    }
+    return fmt::format("{} {} (legal: {}{}{})", name, *best, first == legal.begin() ? "" : "..., ",
+                       fmt::join(first, last, ", "), last == legal.end() ? "" : ", ...");
+}
+
+}  // namespace tw

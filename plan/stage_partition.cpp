@@ -1,0 +1,173 @@
+#include "plan/stage_partition.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace tw {
+namespace {
+
+// Vertices that count as blocks, ascending: those with role Block, or all where there are none.
+std::vector<int> block_vertices(const LayerGraph& graph) {
+    std::vector<int> vertices;
+    for (int i = 0; i < graph.size(); ++i) {
+        if (graph.layer(i).role == LayerRole::Block) vertices.push_back(i);
+    }
+    if (vertices.empty()) {
+        vertices.resize(static_cast<std::size_t>(graph.size()));
+        std::iota(vertices.begin(), vertices.end(), 0);
+    }
+    return vertices;
+}
+
+// `counts` sums to the number of blocks. A stage begins at its first block; the first one at the first layer.
+std::vector<StageSpec> stages_of_counts(const LayerGraph& graph, const std::vector<int>& vertices,
+                                        std::span<const int> counts, RecomputeMode recompute) {
+    // Where the k-th block begins; past the last block everything that follows it (final norm, head) begins.
+    const auto begin_of = [&](std::size_t k) {
+        if (k < vertices.size()) return vertices[k];
+        return vertices.empty() ? 0 : vertices.back() + 1;
+    };
+    std::vector<StageSpec> stages(counts.size());
+    std::size_t blocks = 0;
+    for (std::size_t s = 0; s < counts.size(); ++s) {
+        stages[s].first_layer = s == 0 ? 0 : stages[s - 1].last_layer;
+        blocks += static_cast<std::size_t>(counts[s]);
+        stages[s].last_layer = s + 1 == counts.size() ? graph.size() : begin_of(blocks);
+        stages[s].recompute = recompute;
+    }
+    return stages;
+}
+
+std::vector<int> even_counts(int blocks, int stages) {
+    std::vector<int> counts(static_cast<std::size_t>(stages), blocks / stages);
+    const int remainder = blocks % stages;
+    const int first = (stages - remainder) / 2;
+    for (int s = first; s < first + remainder; ++s)
+        ++counts[static_cast<std::size_t>(s)];
+    return counts;
+}
+
+}  // namespace
+
+std::vector<StageSpec> uniform_partition(const LayerGraph& graph, int stages, RecomputeMode recompute) {
+    TW_CHECK(stages >= 1);
+    const std::vector<int> vertices = block_vertices(graph);
+    const std::vector<int> counts = even_counts(static_cast<int>(vertices.size()), stages);
+    return stages_of_counts(graph, vertices, counts, recompute);
+}
+
+Result<std::vector<StageSpec>> explicit_partition(const LayerGraph& graph,
+                                                  std::span<const int> blocks_per_stage,
+                                                  RecomputeMode recompute) {
+    const std::vector<int> vertices = block_vertices(graph);
+    Errors errors;
+    std::int64_t sum = 0;
+    for (std::size_t s = 0; s < blocks_per_stage.size(); ++s) {
+        sum += blocks_per_stage[s];
+        if (blocks_per_stage[s] < 0) {
+            errors.push_back({ErrorCode::Unreadable,
+                              fmt::format("a stage cannot hold {} layers", blocks_per_stage[s]),
+                              fmt::format("stage {}", s), ""});
+        }
+    }
+    if (blocks_per_stage.empty())
+        errors.push_back({ErrorCode::Unreadable, "a partition needs at least one stage", "stages", ""});
+    if (errors.empty() && sum != static_cast<std::int64_t>(vertices.size())) {
+        const int stages = static_cast<int>(blocks_per_stage.size());
+        errors.push_back(
+            {ErrorCode::Unreadable,
+             fmt::format("the stages hold {} layers ({}), the model has {}", sum,
+                         fmt::join(blocks_per_stage, ","), vertices.size()),
+             "stages",
+             fmt::format("a legal split is {}",
+                         fmt::join(even_counts(static_cast<int>(vertices.size()), stages), ","))});
+    }
+    if (!errors.empty()) return errors;
+    return stages_of_counts(graph, vertices, blocks_per_stage, recompute);
+}
+
+std::vector<int> torchtitan_split(int blocks, int stages, int first_weight, int last_weight) {
+    TW_CHECK(blocks >= 0 && stages >= 1 && first_weight >= 0 && last_weight >= 0);
+    const int effective = blocks + first_weight + last_weight;
+    std::vector<int> counts(static_cast<std::size_t>(stages), effective / stages);
+    for (int s = 0; s < effective % stages; ++s)
+        ++counts[static_cast<std::size_t>(s)];
+    counts.front() -= first_weight;
+    counts.back() -= last_weight;
+    if (*std::min_element(counts.begin(), counts.end()) < 1) return {};
+    return counts;
+}
+
+std::vector<int> blocks_per_stage(const LayerGraph& graph, std::span<const StageSpec> stages) {
+    const std::vector<int> vertices = block_vertices(graph);
+    std::vector<int> counts;
+    counts.reserve(stages.size());
+    for (const StageSpec& stage : stages) {
+        const auto first = std::lower_bound(vertices.begin(), vertices.end(), stage.first_layer);
+        const auto last = std::lower_bound(vertices.begin(), vertices.end(), stage.last_layer);
+        counts.push_back(static_cast<int>(std::max<std::ptrdiff_t>(0, last - first)));
+    }
+    return counts;
+}
+
+std::vector<int> min_max_partition(std::span<const double> weights, int stages, std::span<const double> bytes,
+                                   std::span<const double> capacity) {
+    const int n = static_cast<int>(weights.size());
+    TW_CHECK(stages >= 1);
+    TW_CHECK_MSG(bytes.empty() || bytes.size() == weights.size(), "bytes: one entry a layer");
+    TW_CHECK_MSG(capacity.empty() || capacity.size() == static_cast<std::size_t>(stages),
+                 "capacity: one entry a stage");
+    if (stages > n) return {};
+
+    const auto prefix_sums = [n](std::span<const double> values) {
+        std::vector<double> sums(static_cast<std::size_t>(n) + 1, 0.0);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            sums[i + 1] = sums[i] + values[i];
+        return sums;
+    };
+    const std::vector<double> weight_before = prefix_sums(weights);
+    const std::vector<double> bytes_before = prefix_sums(bytes);
+    constexpr double kInfeasible = std::numeric_limits<double>::infinity();
+    const auto at = [](const std::vector<double>& values, int i) {
+        return values[static_cast<std::size_t>(i)];
+    };
+    const auto cost = [&](int stage, int first, int end) {
+        if (!capacity.empty() &&
+            at(bytes_before, end) - at(bytes_before, first) > capacity[static_cast<std::size_t>(stage)]) {
+            return kInfeasible;
+        }
+        return at(weight_before, end) - at(weight_before, first);
+    };
+
+    // best[s][i]: the smallest bottleneck of layers [i, n) on stages [s, stages).
+    std::vector<std::vector<double>> best(static_cast<std::size_t>(stages) + 1,
+                                          std::vector<double>(static_cast<std::size_t>(n) + 1, kInfeasible));
+    best.back().back() = 0;
+    for (int s = stages - 1; s >= 0; --s) {
+        const std::vector<double>& rest = best[static_cast<std::size_t>(s) + 1];
+        for (int i = s; i <= n - (stages - s); ++i) {
+            double& here = best[static_cast<std::size_t>(s)][static_cast<std::size_t>(i)];
+            for (int end = i + 1; end <= n - (stages - s - 1); ++end) {
+                here = std::min(here, std::max(cost(s, i, end), at(rest, end)));
+            }
+        }
+    }
+    const double bottleneck = best[0][0];
+    if (bottleneck == kInfeasible) return {};
+
+    std::vector<int> bounds{0};
+    for (int s = 0; s < stages; ++s) {
+        int end = bounds.back() + 1;
+        while (std::max(cost(s, bounds.back(), end), at(best[static_cast<std::size_t>(s) + 1], end)) >
+               bottleneck)
+            ++end;
+        bounds.push_back(end);
+    }
+    return bounds;
+}
+
+}  // namespace tw
