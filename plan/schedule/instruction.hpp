@@ -58,7 +58,9 @@ struct Instruction {
     std::uint16_t duration_class = 0;  // index into Schedule::duration_classes
     std::uint16_t size_class = 0;      // index into Schedule::size_classes (0: nothing is allocated or moved)
     std::uint16_t weight_version = 0;  // asynchronous schedules: which version this uses or makes, modulo those kept
-    std::uint32_t part = 0;          // bucket or chunk number of a split collective
+    // Collectives: bucket number, from 0. Backward and BackwardWeight: 0 whole, else chunk 1.. of the last one of a stage,
+    // which is split so that bucket k - 1 starts when chunk k is done (LoweringOptions::buckets).
+    std::uint32_t part = 0;
 
     friend bool operator==(const Instruction&, const Instruction&) = default;
 };
@@ -75,6 +77,7 @@ constexpr bool is_collective(Opcode op) {
 
 std::string_view to_string(Opcode opcode);  // "forward", "send_activation": snake case, as in documents
 std::string_view to_string(Stream stream);
+std::string_view token_of(Opcode opcode);    // "F", "SEND_F": PyTorch's, ours in the same style where it has none
 std::string to_string(const Instruction& instruction);  // "2F0"; schedule/text.hpp parses it back
 
 }  // namespace tw

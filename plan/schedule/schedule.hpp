@@ -29,7 +29,7 @@ struct DurationKey {
     Opcode opcode = Opcode::Forward;
     std::uint16_t stage = 0;
     std::uint16_t stage2 = 0;  // OverlapForwardBackward's backward; transfers: the other end's stage
-    std::uint32_t part = 0;    // bucket of a split collective
+    std::uint32_t part = 0;    // bucket of a split collective; chunk (from 1) of a split last backward, 0: whole
     std::uint16_t group = 0;
     friend bool operator==(const DurationKey&, const DurationKey&) = default;
     friend auto operator<=>(const DurationKey&, const DurationKey&) = default;
@@ -91,10 +91,19 @@ struct ComputeOrder {
     StepBoundary boundary = StepBoundary::Barrier;
     Semantics semantics = Semantics::Synchronous;
     bool splits_backward = false;      // has BackwardInput and BackwardWeight
-    int weight_versions = 1;           // the most kept by any rank
+    int weight_versions = 1;           // the most kept by any rank; Action::weight_version is modulo this
+    int backwards_per_update = 0;      // a rank's own backwards of a stage between optimizer steps; 0: all of a step
     std::vector<std::uint16_t> rank_of_stage;      // replica 0's rank
     std::vector<std::uint16_t> replicas_of_stage;
+    // Microbatches are numbered through all steps: 0 .. steps * microbatches - 1.
     std::vector<std::vector<Action>> ranks;
+
+    [[nodiscard]] int total_microbatches() const { return steps * microbatches; }
+    // The rank that runs `stage` for `microbatch`: replicas take turns.
+    [[nodiscard]] int rank_of(int stage, int microbatch) const {
+        const auto s = static_cast<std::size_t>(stage);
+        return rank_of_stage[s] + microbatch % replicas_of_stage[s];
+    }
 };
 
 }  // namespace tw

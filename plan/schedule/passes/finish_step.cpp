@@ -1,0 +1,89 @@
+#include "plan/schedule/passes/passes.hpp"
+#include "plan/schedule/passes/program_edit.hpp"
+
+namespace tw {
+namespace {
+
+Instruction collective(Schedule& schedule, Opcode opcode, std::uint16_t stage, std::uint16_t group) {
+    Instruction instruction;
+    instruction.opcode = opcode;
+    instruction.stream = Stream::Dp;
+    instruction.communicator = group;
+    instruction.stage = stage;
+    instruction.group = group;
+    set_classes(schedule, instruction);
+    return instruction;
+}
+
+// The indices of gradient collectives, and of the last compute.
+std::vector<ProgramEdit::Ref> gradients_ready(const ProgramEdit& edit) {
+    std::vector<ProgramEdit::Ref> waits;
+    std::uint32_t last_compute = 0;
+    for (std::size_t i = 0; i < edit.size(); ++i) {
+        const Opcode opcode = edit.at(i).opcode;
+        if (is_compute(opcode)) last_compute = static_cast<std::uint32_t>(i);
+        if (opcode == Opcode::AllReduce || opcode == Opcode::ReduceScatter)
+            waits.push_back(static_cast<std::uint32_t>(i));
+    }
+    waits.push_back(last_compute);
+    return waits;
+}
+
+// Updated parameters of a stage. Overlapped, the gather belongs to the next step's beginning: it stands at
+// the start of the program and the stage's first forward waits for it.
+void gather_at_start(Schedule& schedule, ProgramEdit& edit, std::uint16_t stage) {
+    const auto gather = edit.insert(0, collective(schedule, Opcode::AllGather, stage, 0));
+    for (std::size_t i = 0; i < edit.size(); ++i) {
+        if (is_compute(edit.at(i).opcode) && edit.at(i).stage == stage) {
+            edit.add_wait(static_cast<std::uint32_t>(i), gather);
+            return;
+        }
+    }
+}
+
+}  // namespace
+
+void finish_step(const LoweringOptions& options, Schedule& schedule) {
+    const int ranks = schedule.ranks();
+    const auto last_stage = static_cast<std::size_t>(schedule.stages - 1);
+    const std::uint16_t first_rank = schedule.rank_of_stage[0];
+    const std::uint16_t last_rank = schedule.rank_of_stage[last_stage];
+    const std::uint16_t tied =
+        options.tied_embeddings ? group_of_ranks(schedule, {first_rank, last_rank}) : std::uint16_t{0};
+    std::uint16_t all_ranks = 0;
+    if (options.grad_norm && schedule.boundary == StepBoundary::Barrier) {
+        std::vector<std::uint16_t> everyone;
+        for (int r = 0; r < ranks; ++r)
+            everyone.push_back(static_cast<std::uint16_t>(r));
+        all_ranks = group_of_ranks(schedule, everyone);
+    }
+    for (int r = 0; r < ranks; ++r) {
+        ProgramEdit edit(schedule.programs[static_cast<std::size_t>(r)]);
+        std::vector<ProgramEdit::Ref> ready = gradients_ready(edit);
+        if (tied != 0 && (r == first_rank || r == last_rank)) {
+            ready.push_back(edit.append(collective(schedule, Opcode::AllReduce, 0, tied), ready));
+        }
+        if (options.grad_norm) {
+            const auto norm = edit.append(collective(schedule, Opcode::GradNorm, 0, all_ranks), ready);
+            ready.assign(1, norm);
+        }
+        for (int s = 0; s < schedule.stages; ++s) {
+            const auto stage = static_cast<std::uint16_t>(s);
+            if (schedule.rank_of_stage[stage] != r) continue;
+            Instruction step;
+            step.opcode = Opcode::OptimizerStep;
+            step.stage = stage;
+            set_classes(schedule, step);
+            const auto done = edit.append(step, ready);
+            if (!options.gather_params_after_step) continue;
+            if (options.overlap_param_gather) {
+                gather_at_start(schedule, edit, stage);
+            } else {
+                edit.append(collective(schedule, Opcode::AllGather, stage, 0), std::array{done});
+            }
+        }
+        edit.apply();
+    }
+}
+
+}  // namespace tw
