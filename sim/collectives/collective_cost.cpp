@@ -1,0 +1,146 @@
+#include "sim/collectives/collective_cost.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.hpp"
+#include "base/nearest.hpp"
+#include "sim/collectives/links.hpp"
+#include "sim/collectives/nccl_tuner.hpp"
+#include "sim/collectives/registry.hpp"
+
+namespace tw {
+
+namespace {
+
+// Relative errors of the tuner model on the measurements that tests/sim/collective_validation_test.cpp
+// compares.
+constexpr double kIntraSigma = 0.20;
+constexpr double kInterSigma = 0.25;
+constexpr double kLargestBytes = 17179869184.0;  // the largest size among them, 16 GiB
+constexpr double kPlainSigma =
+    0.30;  // alpha-beta between hosts: Thakur et al. 2005, figures 5 to 10, model against measured
+
+double alpha_beta(const CollectiveTraffic& traffic, const NodeType& node, const LinkRates& rates) {
+    const double link = traffic.link_bytes > 0 ? traffic.link_bytes / rates.link : 0;
+    const double network = traffic.node_bytes > 0 ? traffic.node_bytes / rates.node : 0;
+    return traffic.intra_steps * node.link_latency_s + traffic.inter_steps * node.nic_latency_s +
+           traffic.fixed_seconds + (traffic.staged ? link + network : std::max(link, network));
+}
+
+CollectiveCost plain_cost(CollectiveKind kind, double bytes, const GroupPlacement& at, const NodeType& node,
+                          const LinkRates& rates, const CollectiveAlgorithm* forced) {
+    if (forced != nullptr && !(forced->kinds.contains(kind) && forced->applies(at, rates.fabric)))
+        forced = nullptr;
+    CollectiveCost best;
+    best.seconds = std::numeric_limits<double>::infinity();
+    best.relative_sigma = kPlainSigma;
+    for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
+        if (forced != nullptr ? algorithm != forced
+                              : !(algorithm->portable && algorithm->kinds.contains(kind)))
+            continue;
+        if (!algorithm->applies(at, rates.fabric)) continue;
+        const double seconds = alpha_beta(algorithm->traffic(kind, bytes, at), node, rates);
+        if (seconds < best.seconds) {
+            best.seconds = seconds;
+            best.algorithm = algorithm->name;
+        }
+    }
+    return best;
+}
+
+CollectiveCost nccl_cost(CollectiveKind kind, double bytes, const GroupPlacement& at, const NodeType& node,
+                         const LinkRates& rates, const CollectiveOptions& options) {
+    const NcclEstimate estimate =
+        nccl_choice(kind, bytes, at, node, rates, options.algorithm, options.protocol);
+    CollectiveCost cost;
+    TW_CHECK_MSG(estimate.algorithm != nullptr, "no algorithm for this collective: a link without a rate");
+    cost.seconds = estimate.seconds;
+    cost.algorithm = estimate.algorithm->name;
+    cost.protocol = to_string(estimate.protocol);
+    cost.relative_sigma = at.nodes > 1 ? kInterSigma : kIntraSigma;
+    cost.out_of_range = bytes > kLargestBytes;
+    return cost;
+}
+
+// Raises a multi-node estimate to what the node's own links were measured to need.
+void bound_by_measurement(CollectiveCost& cost, CollectiveKind kind, double bytes, const GroupPlacement& at,
+                          const NodeType& node, const HardwareProfile& profile) {
+    if (kind == CollectiveKind::SendRecv || kind == CollectiveKind::AllToAll)
+        return;  // their bytes leave the node
+    const std::optional<CollectiveEstimate> inside = measured_collective(profile, kind, at.per_node, bytes);
+    if (!inside) return;
+    const double hops = ceil_log2(at.nodes) * std::max(nccl::kNetLatency[0][0], node.nic_latency_s);
+    const double seconds = inside->seconds * bus_factor(kind, at.size) / bus_factor(kind, at.per_node) + hops;
+    if (seconds <= cost.seconds) return;
+    cost.seconds = seconds;
+    cost.algorithm = "measured";
+    cost.protocol = "";
+    cost.relative_sigma = std::max(inside->sigma, cost.relative_sigma);
+    cost.out_of_range = cost.out_of_range || inside->out_of_range;
+}
+
+}  // namespace
+
+std::string_view to_string(Protocol protocol) {
+    switch (protocol) {
+        case Protocol::Ll:
+            return "ll";
+        case Protocol::Ll128:
+            return "ll128";
+        case Protocol::Simple:
+            return "simple";
+        case Protocol::Plain:
+            return "";
+    }
+    return "";
+}
+
+Result<CollectiveOptions> collective_options(std::string_view algorithm, std::string_view protocol) {
+    CollectiveOptions options;
+    Errors errors;
+    if (!algorithm.empty()) {
+        const auto found = find_collective_algorithm(algorithm);
+        if (found)
+            options.algorithm = *found;
+        else
+            errors.insert(errors.end(), found.errors().begin(), found.errors().end());
+    }
+    if (!protocol.empty()) {
+        for (const Protocol p : {Protocol::Ll, Protocol::Ll128, Protocol::Simple})
+            if (to_string(p) == protocol) options.protocol = p;
+        if (!options.protocol)
+            errors.push_back({ErrorCode::Usage, "unknown protocol '" + std::string(protocol) + "'", "",
+                              unknown_name_hint(protocol, {"ll", "ll128", "simple"})});
+    }
+    if (!errors.empty()) return errors;
+    return options;
+}
+
+CollectiveCost collective_cost(CollectiveKind kind, double bytes, const GroupPlacement& placement,
+                               const NodeType& node, const HardwareProfile* profile,
+                               const CollectiveOptions& options) {
+    if (placement.size <= 1 || bytes <= 0) return {};
+    const LinkRates rates = link_rates(node, placement, options.oversubscription, options.collnet);
+    const bool forced = options.algorithm != nullptr || options.protocol.has_value();
+    CollectiveCost cost;
+    std::optional<CollectiveEstimate> measured;
+    if (profile != nullptr && !forced && placement.nodes <= 1)
+        measured = measured_collective(*profile, kind, placement.size, bytes);
+    if (measured) {
+        cost.seconds = measured->seconds;
+        cost.relative_sigma = measured->sigma;
+        cost.algorithm = "measured";
+        cost.out_of_range = measured->out_of_range;
+    } else if (!rates.gpus) {
+        cost = plain_cost(kind, bytes, placement, node, rates, options.algorithm);
+    } else {
+        cost = nccl_cost(kind, bytes, placement, node, rates, options);
+        if (profile != nullptr && !forced && placement.nodes > 1 && placement.per_node > 1)
+            bound_by_measurement(cost, kind, bytes, placement, node, *profile);
+    }
+    cost.bus_bandwidth = BusBandwidth(bytes / cost.seconds * bus_factor(kind, placement.size));
+    return cost;
+}
+
+}  // namespace tw
