@@ -20,23 +20,21 @@ std::uint16_t find_or_add(std::vector<DurationKey>& keys, std::size_t first, con
 
 }  // namespace
 
-std::uint32_t RankProgram::append(const Instruction& instruction, std::span<const std::uint32_t> waits_for) {
-    const auto index = static_cast<std::uint32_t>(instructions.size());
-    if (wait_begin.empty()) wait_begin.push_back(0);
-    for (const std::uint32_t wait : waits_for) {
-        TW_CHECK_MSG(wait < index, "an instruction waits for a later one");
-        waits.push_back(wait);
-    }
-    instructions.push_back(instruction);
-    wait_begin.push_back(static_cast<std::uint32_t>(waits.size()));
-    return index;
-}
-
 std::size_t Schedule::instruction_count() const {
     std::size_t count = 0;
     for (const RankProgram& program : programs)
         count += program.instructions.size();
     return count;
+}
+
+std::vector<std::uint16_t> Schedule::stages_of_rank(int rank) const {
+    std::vector<std::uint16_t> found;
+    for (std::size_t s = 0; s < rank_of_stage.size(); ++s) {
+        if (rank >= rank_of_stage[s] && rank < rank_of_stage[s] + replicas_of_stage[s]) {
+            found.push_back(static_cast<std::uint16_t>(s));
+        }
+    }
+    return found;
 }
 
 std::uint16_t Schedule::duration_class(const DurationKey& key) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.hpp"
 #include "plan/schedule/instruction.hpp"
 
 namespace tw {
@@ -46,7 +47,17 @@ struct RankProgram {
         return {waits.data() + wait_begin[i], waits.data() + wait_begin[i + 1]};
     }
     // Appends an instruction with its waits (indices below the new one) and returns its index.
-    std::uint32_t append(const Instruction& instruction, std::span<const std::uint32_t> waits_for = {});
+    std::uint32_t append(const Instruction& instruction, std::span<const std::uint32_t> waits_for = {}) {
+        const auto index = static_cast<std::uint32_t>(instructions.size());
+        if (wait_begin.empty()) wait_begin.push_back(0);
+        for (const std::uint32_t wait : waits_for) {
+            TW_CHECK_MSG(wait < index, "an instruction waits for a later one");
+            waits.push_back(wait);
+        }
+        instructions.push_back(instruction);
+        wait_begin.push_back(static_cast<std::uint32_t>(waits.size()));
+        return index;
+    }
 };
 
 struct Schedule {
@@ -67,6 +78,8 @@ struct Schedule {
 
     [[nodiscard]] int ranks() const { return static_cast<int>(programs.size()); }
     [[nodiscard]] std::size_t instruction_count() const;
+    // The stages that a rank runs (as first or further replica), ascending.
+    [[nodiscard]] std::vector<std::uint16_t> stages_of_rank(int rank) const;
     // Index of the class with this key, added where it is new.
     std::uint16_t duration_class(const DurationKey& key);
     std::uint16_t size_class(const DurationKey& key);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+
 #include "plan/schedule/passes/passes.hpp"
 #include "plan/schedule/passes/program_edit.hpp"
 
@@ -15,18 +18,32 @@ Instruction collective(Schedule& schedule, Opcode opcode, std::uint16_t stage, s
     return instruction;
 }
 
-// The indices of gradient collectives, and of the last compute.
-std::vector<ProgramEdit::Ref> gradients_ready(const ProgramEdit& edit) {
+// The last compute and the rank's last `count` gradient collectives, found from the end of the program.
+std::vector<ProgramEdit::Ref> gradients_ready(const ProgramEdit& edit, std::size_t count) {
     std::vector<ProgramEdit::Ref> waits;
-    std::uint32_t last_compute = 0;
-    for (std::size_t i = 0; i < edit.size(); ++i) {
+    bool computed = false;
+    for (std::size_t i = edit.size(); i-- > 0 && !(computed && count == 0);) {
         const Opcode opcode = edit.at(i).opcode;
-        if (is_compute(opcode)) last_compute = static_cast<std::uint32_t>(i);
-        if (opcode == Opcode::AllReduce || opcode == Opcode::ReduceScatter)
-            waits.push_back(static_cast<std::uint32_t>(i));
+        const bool gradient = opcode == Opcode::AllReduce || opcode == Opcode::ReduceScatter;
+        if (!(gradient && count > 0) && (computed || !is_compute(opcode))) continue;
+        if (gradient) {
+            --count;
+        } else {
+            computed = true;
+        }
+        waits.push_back(static_cast<std::uint32_t>(i));
     }
-    waits.push_back(last_compute);
+    std::reverse(waits.begin(), waits.end());
     return waits;
+}
+
+std::size_t gradient_collectives(const LoweringOptions& options, std::span<const std::uint16_t> stages) {
+    if (options.grad_sync == LoweringOptions::GradSync::None) return 0;
+    std::size_t count = 0;
+    for (const std::uint16_t stage : stages) {
+        count += options.buckets.empty() ? 1 : static_cast<std::size_t>(options.buckets[stage]);
+    }
+    return count;
 }
 
 // Updated parameters of a stage. Overlapped, the gather belongs to the next step's beginning: it stands at
@@ -59,7 +76,8 @@ void finish_step(const LoweringOptions& options, Schedule& schedule) {
     }
     for (int r = 0; r < ranks; ++r) {
         ProgramEdit edit(schedule.programs[static_cast<std::size_t>(r)]);
-        std::vector<ProgramEdit::Ref> ready = gradients_ready(edit);
+        const std::vector<std::uint16_t> stages = schedule.stages_of_rank(r);
+        std::vector<ProgramEdit::Ref> ready = gradients_ready(edit, gradient_collectives(options, stages));
         if (tied != 0 && (r == first_rank || r == last_rank)) {
             ready.push_back(edit.append(collective(schedule, Opcode::AllReduce, 0, tied), ready));
         }
@@ -67,9 +85,7 @@ void finish_step(const LoweringOptions& options, Schedule& schedule) {
             const auto norm = edit.append(collective(schedule, Opcode::GradNorm, 0, all_ranks), ready);
             ready.assign(1, norm);
         }
-        for (int s = 0; s < schedule.stages; ++s) {
-            const auto stage = static_cast<std::uint16_t>(s);
-            if (schedule.rank_of_stage[stage] != r) continue;
+        for (const std::uint16_t stage : stages) {
             Instruction step;
             step.opcode = Opcode::OptimizerStep;
             step.stage = stage;

@@ -19,20 +19,21 @@ std::uint16_t backward_stage(const Instruction& instruction) {
 void synchronise_gradients(const LoweringOptions& options, Schedule& schedule) {
     if (options.grad_sync == LoweringOptions::GradSync::None) return;
     TW_CHECK(options.buckets.empty() || options.buckets.size() == static_cast<std::size_t>(schedule.stages));
-    for (RankProgram& program : schedule.programs) {
-        ProgramEdit edit(program);
+    for (int rank = 0; rank < schedule.ranks(); ++rank) {
+        ProgramEdit edit(schedule.programs[static_cast<std::size_t>(rank)]);
         // Backwards in program order; the last of each stage, found from the end.
         std::vector<std::uint32_t> backwards;
         std::vector<char> seen(static_cast<std::size_t>(schedule.stages), 0);
         std::uint32_t last_compute = 0;
-        for (std::size_t i = edit.size(); i-- > 0;) {
+        std::size_t unseen = schedule.stages_of_rank(rank).size();
+        for (std::size_t i = edit.size(); i-- > 0 && (unseen > 0 || options.sync_every_microbatch);) {
             const Instruction& instruction = edit.at(i);
-            if (is_compute(instruction.opcode))
-                last_compute = std::max(last_compute, static_cast<std::uint32_t>(i));
+            if (is_compute(instruction.opcode)) last_compute = std::max(last_compute, static_cast<std::uint32_t>(i));
             if (!finishes_weight_gradient(instruction)) continue;
             const bool last_chunk = instruction.part == 0 || seen[backward_stage(instruction)] == 0;
             if (seen[backward_stage(instruction)] != 0 && !(options.sync_every_microbatch && last_chunk))
                 continue;
+            if (seen[backward_stage(instruction)] == 0) --unseen;
             seen[backward_stage(instruction)] = 1;
             backwards.push_back(static_cast<std::uint32_t>(i));
         }

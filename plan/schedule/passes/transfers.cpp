@@ -48,10 +48,10 @@ class TransferPlacer {
 
     void start(std::size_t rank, const Action& action) {
         flush();
-        std::array<std::uint32_t, 2> received{};
-        std::size_t count = 0;
+        waits_ = open_sends_[rank];
+        open_sends_[rank].clear();
         const auto add = [&](std::uint32_t index) {
-            if (index != kNone) received[count++] = index;
+            if (index != kNone) waits_.push_back(index);
         };
         if (action.opcode == Opcode::Forward) {
             add(received_activation_[cell(action.stage, action.microbatch)]);
@@ -61,10 +61,6 @@ class TransferPlacer {
         } else if (action.opcode != Opcode::BackwardWeight) {
             add(received_grad_[cell(action.stage, action.microbatch)]);
         }
-        waits_.assign(received.begin(), received.begin() + static_cast<std::ptrdiff_t>(count));
-        waits_.insert(waits_.end(), open_sends_[rank].begin(), open_sends_[rank].end());
-        open_sends_[rank].clear();
-
         Instruction instruction = prototype(action.opcode, action.stage, action.stage2);
         instruction.microbatch = action.microbatch;
         instruction.microbatch2 = action.microbatch2;
