@@ -102,6 +102,9 @@ inline constexpr double kPciShare = 12.0 / 16;        // topo.h: 12.0 GB/s for g
 inline constexpr double kNetworkShare = 12.0 / 12.5;  // topo.h: 12.0 GB/s for 100 Gb/s
 
 inline constexpr std::array<double, 4> kNvlsEfficiency = {0, 0, 0.85, 0.74};
+// NVLSTree inside the node: 0.78 gives the 471, 478 and 487 GB/s of bus bandwidth that nccl-tests logs of two
+// nodes of H100 and H200 show (OCI, Nebius and AWS p5, 16 GiB); Blackwell in NVLS's proportion.
+inline constexpr std::array<double, 4> kNvlsTreeEfficiency = {0, 0, 0.78, 0.68};
 inline constexpr double kTreeEfficiency = 0.92;
 inline constexpr double kPatEfficiency = 0.75;
 
@@ -128,6 +131,10 @@ inline constexpr double kOwnShareP2p = 0.35;
 inline constexpr double kRampRing = 2.0e-9;
 inline constexpr double kRampNvls = 7.0e-9;
 inline constexpr double kRampP2p = 6.0e-9;
+// The same for a node's network interfaces, all protocols, each way (an all-reduce goes both ways): two-node
+// nccl-tests logs, 8 MB to 512 MB (DGX A100 HDR and AWS p5 all-reduce 17 to 36, GKE a3-ultra all-gather 5 to
+// 9 us at 1 MB).
+inline constexpr double kRampNetwork = 8.0e-9;
 
 // treeCorrectionFactor: trees fall short of the model at medium sizes; powers of two from 64 B to 512 MB.
 inline constexpr std::array<std::array<double, 24>, 3> kTreeCorrection = {{

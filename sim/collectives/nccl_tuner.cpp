@@ -59,16 +59,16 @@ double own_share(NcclAlgorithm algorithm, CollectiveKind kind) {
     return kind == CollectiveKind::AllReduce ? nccl::kOwnShareReduce : 0;
 }
 
+// What an algorithm reaches of a device's port, beside the protocol.
+double port_efficiency(NcclAlgorithm algorithm, GpuGeneration generation) {
+    if (algorithm == NcclAlgorithm::Nvls) return nccl::kNvlsEfficiency[index_of(generation)];
+    if (algorithm == NcclAlgorithm::NvlsTree) return nccl::kNvlsTreeEfficiency[index_of(generation)];
+    return 1;
+}
+
 double ramp(NcclAlgorithm algorithm) {
-    switch (algorithm) {
-        case NcclAlgorithm::Nvls:
-        case NcclAlgorithm::NvlsTree:
-            return nccl::kRampNvls;
-        case NcclAlgorithm::P2p:
-            return nccl::kRampP2p;
-        default:
-            return nccl::kRampRing;
-    }
+    if (algorithm == NcclAlgorithm::Nvls) return nccl::kRampNvls;
+    return algorithm == NcclAlgorithm::P2p ? nccl::kRampP2p : nccl::kRampRing;
 }
 
 // Bus bandwidth of a protocol where the links would allow `raw`.
@@ -96,11 +96,10 @@ double protocol_rate(NcclAlgorithm algorithm, Protocol protocol, double raw, dou
             const auto& correction = nccl::kTreeCorrection[index_of(protocol)];
             return log_size < 24 ? rate * correction[static_cast<std::size_t>(log_size)] : rate;
         }
-        case NcclAlgorithm::Nvls:
-        case NcclAlgorithm::NvlsTree:
-            return raw * nccl::kNvlsEfficiency[g];
         case NcclAlgorithm::Pat:
             return raw * nccl::kPatEfficiency;
+        case NcclAlgorithm::Nvls:
+        case NcclAlgorithm::NvlsTree:
         case NcclAlgorithm::CollNet:
         case NcclAlgorithm::P2p:
         case NcclAlgorithm::None:
@@ -116,15 +115,18 @@ std::array<double, 3> nccl_seconds(const CollectiveAlgorithm& algorithm, Collect
     // What is not NCCL's (hierarchical, naive) is built from NCCL's sends and receives.
     const NcclAlgorithm row = algorithm.nccl == NcclAlgorithm::None ? NcclAlgorithm::Ring : algorithm.nccl;
     const CollectiveTraffic traffic = algorithm.traffic(kind, bytes, at);
+    const double port = rates.link * port_efficiency(row, rates.generation);
     const double link =
-        traffic.link_bytes > 0 ? traffic.link_bytes * (1 + own_share(row, kind) / at.size) / rates.link : 0;
+        traffic.link_bytes > 0 ? traffic.link_bytes * (1 + own_share(row, kind) / at.size) / port : 0;
     const double network = traffic.node_bytes > 0 ? traffic.node_bytes / rates.node : 0;
     const double raw_seconds = traffic.staged ? link + network : std::max(link, network);
     const double moved = std::max(traffic.link_bytes, traffic.node_bytes);
+    const double ways = kind == CollectiveKind::AllReduce ? 2 : 1;
+    const double network_ramp = ways * nccl::kRampNetwork * std::sqrt(traffic.node_bytes);
     std::array<double, 3> seconds = {kNever, kNever, kNever};
     for (const Protocol p : kProtocols) {
         if (!has_protocol(row, p, rates)) continue;
-        double lat = latency(row, p, traffic, at, node, rates);
+        double lat = latency(row, p, traffic, at, node, rates) + network_ramp;
         if (p == Protocol::Simple) {
             if (row == NcclAlgorithm::Ring && kind == CollectiveKind::AllReduce && at.nodes > 1 &&
                 bytes / (nccl::kChannels[index_of(rates.generation)] * at.size) >= 64)
@@ -133,7 +135,7 @@ std::array<double, 3> nccl_seconds(const CollectiveAlgorithm& algorithm, Collect
         }
         if (raw_seconds > 0) {
             const double rate = protocol_rate(row, p, moved / raw_seconds, bytes, at, rates);
-            if (!(rate > 0)) continue;
+            if (!(rate > 0) || raw_seconds == kNever) continue;
             lat += moved / rate;
         }
         seconds[index_of(p)] = lat;
