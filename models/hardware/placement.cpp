@@ -94,8 +94,10 @@ Result<RankOrder> parse_rank_order(std::string_view text) {
 
 std::string to_string(const RankOrder& order) {
     std::string text;
-    for (const Axis axis : order.axes)
-        text += (text.empty() ? "" : "-") + std::string(to_string(axis));
+    for (const Axis axis : order.axes) {
+        if (!text.empty()) text += '-';
+        text += to_string(axis);
+    }
     return text;
 }
 
