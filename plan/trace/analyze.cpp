@@ -114,8 +114,8 @@ RankInFlight in_flight(const RankTrace& rank) {
     return out;
 }
 
-TraceAnalysis analyze(const Trace& trace) {
-    TraceAnalysis out;
+std::vector<StepAnalysis> analyze_steps(const Trace& trace) {
+    std::vector<StepAnalysis> out;
     const std::vector<SimTime> ends = step_ends(trace);
     SimTime begin = kNever;
     std::vector<Intervals> all_work;
@@ -144,8 +144,14 @@ TraceAnalysis analyze(const Trace& trace) {
         }
         const double available = static_cast<double>(step.period()) * static_cast<double>(trace.ranks.size());
         step.bubble_fraction = available > 0 ? static_cast<double>(idle) / available : 0;
-        out.steps.push_back(std::move(step));
+        out.push_back(std::move(step));
     }
+    return out;
+}
+
+TraceAnalysis analyze(const Trace& trace) {
+    TraceAnalysis out;
+    out.steps = analyze_steps(trace);
     for (const RankTrace& rank : trace.ranks) out.in_flight.push_back(in_flight(rank));
     out.critical_path = critical_path(trace, match_rendezvous(trace));
     return out;

@@ -77,6 +77,7 @@ struct TraceAnalysis {
 
 // A trace without events gives one empty step.
 TraceAnalysis analyze(const Trace& trace);
+std::vector<StepAnalysis> analyze_steps(const Trace& trace);  // its steps alone
 
 // Completion of each step: Trace::step_end, or the last end of its events where that is not recorded.
 std::vector<SimTime> step_ends(const Trace& trace);
