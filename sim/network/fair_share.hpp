@@ -1,0 +1,69 @@
+// Max-min fair rates of flows that share links, by progressive filling (Bertsekas and Gallager 1992,
+// section 6.5.2): all rates grow together; a flow stops when one of its links is full or its own demand is
+// met. The result is unique: no rate can grow without taking from a flow that has no more.
+//
+// Adding or removing a flow solves again only the flows that it shares links with, directly or through
+// others.
+#pragma once
+
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace tw {
+
+class FairShare {
+  public:
+    using FlowId = int;
+    using LinkId = int;
+
+    // One capacity a link, bytes per second, >= 0.
+    explicit FairShare(std::vector<double> capacities);
+
+    // A flow over these links (each at most once; none: limited by its demand alone), at most `demand` bytes
+    // per second. Ids of removed flows are used again, the lowest first.
+    FlowId add(std::span<const LinkId> links, double demand = std::numeric_limits<double>::infinity());
+    void remove(FlowId flow);
+
+    // Bytes per second; solves what has changed since the last call.
+    double rate(FlowId flow);
+    // Sum of the rates over a link.
+    double load(LinkId link);
+    // Flows that the last solve looked at, ascending: the only ones whose rates may have changed since the
+    // solve before.
+    [[nodiscard]] std::span<const FlowId> touched() const { return touched_; }
+    void solve();
+
+    [[nodiscard]] int flows() const { return live_; }
+    [[nodiscard]] int links() const { return static_cast<int>(links_.size()); }
+
+  private:
+    struct Link {
+        double capacity = 0;
+        std::vector<FlowId> flows;  // ascending
+        bool dirty = false;
+        // While solving:
+        double left = 0;
+        int open = 0;
+        bool in_component = false;
+    };
+    struct Flow {
+        std::vector<LinkId> links;
+        double demand = 0;
+        double rate = 0;
+        bool live = false;
+        bool open = false;
+    };
+
+    void mark(const Flow& flow);
+    void fill(const std::vector<LinkId>& component);
+
+    std::vector<Link> links_;
+    std::vector<Flow> flows_;
+    std::vector<FlowId> free_;  // descending
+    std::vector<LinkId> dirty_;
+    std::vector<FlowId> touched_;
+    int live_ = 0;
+};
+
+}  // namespace tw
