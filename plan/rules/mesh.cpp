@@ -1,27 +1,36 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "plan/rules/rule.hpp"
 
 namespace tw {
 namespace {
 
 std::string product_text(const ParallelPlan& plan) {
-    return "tp " + std::to_string(plan.mesh.tp) + " * pp " + std::to_string(plan.mesh.pp) + " * cp " +
-           std::to_string(plan.mesh.cp);
+    return fmt::format("tp {} * pp {} * cp {}", plan.mesh.tp, plan.mesh.pp, plan.mesh.cp);
 }
 
-// "pp 4" or "tp 8": other degrees of one axis that divide what the others leave.
-std::string nearest_mesh(const ParallelPlan& plan, std::int64_t world, std::int64_t model) {
-    std::string hint;
+// Other sizes of the cluster, or another degree of one axis that divides what the others leave and suits the
+// model.
+std::string nearest_mesh(const RuleContext& context, std::int64_t world, std::int64_t model) {
+    const DeviceMesh& mesh = context.plan.mesh;
     const std::int64_t below = world / model * model;
-    hint = "use " + (below > 0 ? std::to_string(below) + " or " : std::string()) +
-           std::to_string(below + model) + " devices";
-    const std::int64_t others = model / plan.mesh.pp;
-    if (plan.mesh.pp > 1 && world % others == 0) {
-        hint += ", or " + nearest_legal("pp", divisors(world / others), plan.mesh.pp);
-    } else if (plan.mesh.tp > 1 && world % (model / plan.mesh.tp) == 0) {
-        hint += ", or " + nearest_legal("tp", divisors(world / (model / plan.mesh.tp)), plan.mesh.tp);
+    std::string hint = below > 0 ? fmt::format("use {} or {} devices", below, below + model)
+                                 : fmt::format("use {} devices", below + model);
+    std::vector<std::int64_t> legal;
+    if (mesh.pp > 1 && world % (model / mesh.pp) == 0) {
+        for (const std::int64_t pp : divisors(world / (model / mesh.pp))) {
+            if (pp <= context.graph.size()) legal.push_back(pp);
+        }
+        hint += ", or " + nearest_legal("pp", legal, mesh.pp);
+    } else if (mesh.tp > 1 && world % (model / mesh.tp) == 0) {
+        const std::vector<int> tps = legal_tp(context.graph, static_cast<int>(world), context.target);
+        for (const std::int64_t tp : divisors(world / (model / mesh.tp))) {
+            if (std::find(tps.begin(), tps.end(), tp) != tps.end()) legal.push_back(tp);
+        }
+        hint += ", or " + nearest_legal("tp", legal, mesh.tp);
     }
     return hint;
 }
@@ -62,7 +71,7 @@ void check_mesh(const RuleContext& context, PlanCheck& check) {
         refuse(context, check, PlanKnob::Pp,
                "the cluster's " + std::to_string(world) + " devices are not a multiple of " + product +
                    " = " + std::to_string(model),
-               model == degrees ? nearest_mesh(plan, world, model)
+               model == degrees ? nearest_mesh(context, world, model)
                                 : "use " + std::to_string((world / model + 1) * model) + " devices");
     } else if (world / model != plan.mesh.dp) {
         const std::int64_t dp = world / model;
