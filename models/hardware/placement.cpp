@@ -30,9 +30,63 @@ bool cut_digit(int stride, int extent, int block, int world, Cut& cut) {
     return block % stride == 0 && (extent % inside == 0 || above == world);
 }
 
-int pod_of(const Cluster& cluster, int node) {
-    return cluster.nodes_per_pod > 0 ? node / cluster.nodes_per_pod : 0;
-}
+// Collects the worst of groups whose ranks are given in ascending order.
+class WorstGroup {
+  public:
+    explicit WorstGroup(const Cluster& cluster)
+        : nodes_per_pod_(cluster.nodes_per_pod), meeting_(static_cast<std::size_t>(cluster.nodes())) {
+        node_of_.reserve(static_cast<std::size_t>(cluster.devices()));
+        int node = 0;
+        for (const NodeGroup& group : cluster.groups) {
+            for (int i = 0; i < group.nodes; ++i) {
+                node_of_.insert(node_of_.end(), static_cast<std::size_t>(group.type.devices), node++);
+            }
+        }
+    }
+
+    // The group's ranks are first + offsets[0], first + offsets[1], ...
+    void add(const std::vector<int>& offsets, int first) {
+        visited_.clear();
+        int pods = 0, share = 0, run = 0, last_pod = -1;
+        for (const int offset : offsets) {
+            const int node = node_of(first + offset);
+            if (visited_.empty() || node != visited_.back()) {
+                visited_.push_back(node);
+                run = 0;
+                const int pod = nodes_per_pod_ > 0 ? node / nodes_per_pod_ : 0;
+                pods += pod != last_pod ? 1 : 0;
+                last_pod = pod;
+            }
+            share = std::max(share, ++run);
+        }
+        const int nodes = static_cast<int>(visited_.size());
+        if (nodes > 1) {
+            for (const int node : visited_)
+                ++meeting_[static_cast<std::size_t>(node)];
+        }
+        if (nodes > worst_.nodes) worst_.per_node = 1;
+        if (nodes >= worst_.nodes) worst_.per_node = std::max(worst_.per_node, share);
+        worst_.nodes = std::max(worst_.nodes, nodes);
+        worst_.pods = std::max(worst_.pods, pods);
+        worst_.size = std::max(worst_.size, static_cast<int>(offsets.size()));
+    }
+
+    [[nodiscard]] int node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
+
+    [[nodiscard]] GroupPlacement result() const {
+        GroupPlacement worst = worst_;
+        for (const int groups : meeting_)
+            worst.nic_share = std::max(worst.nic_share, static_cast<double>(groups));
+        return worst;
+    }
+
+  private:
+    int nodes_per_pod_;
+    std::vector<int> node_of_;
+    std::vector<int> meeting_;  // groups of more than one node on each node
+    std::vector<int> visited_;
+    GroupPlacement worst_;
+};
 
 Error bad_mesh(std::string message, std::string hint) {
     return {ErrorCode::Usage, std::move(message), "mesh", std::move(hint)};
@@ -251,16 +305,24 @@ bool RankPlacement::cut(Digits& digits, int shard, bool keep_inner) {
     return left == 1;
 }
 
-GroupPlacement RankPlacement::group(AxisSet axes) const {
+GroupPlacement RankPlacement::placement_of(const Digits& digits) const {
     GroupPlacement placement;
-    if (regular(digits_of(axes), placement)) return placement;
-    return placement_of_groups(*cluster_, groups(axes));
+    if (regular(digits, placement)) return placement;
+    std::vector<int> members, firsts;
+    offsets_of(digits, members, firsts);
+    WorstGroup worst(*cluster_);
+    for (const int first : firsts)
+        worst.add(members, first);
+    return worst.result();
+}
+
+GroupPlacement RankPlacement::group(AxisSet axes) const {
+    return placement_of(digits_of(axes));
 }
 
 GroupPlacement RankPlacement::shard_group(AxisSet axes, int shard) const {
-    GroupPlacement placement;
     Digits digits = digits_of(axes);
-    if (cut(digits, shard, true) && regular(digits, placement)) return placement;
+    if (cut(digits, shard, true)) return placement_of(digits);
     std::vector<std::vector<int>> runs;
     for (const std::vector<int>& group : groups(axes)) {
         TW_CHECK_MSG(shard >= 1 && group.size() % static_cast<std::size_t>(shard) == 0,
@@ -272,9 +334,8 @@ GroupPlacement RankPlacement::shard_group(AxisSet axes, int shard) const {
 }
 
 GroupPlacement RankPlacement::replica_group(AxisSet axes, int shard) const {
-    GroupPlacement placement;
     Digits digits = digits_of(axes);
-    if (cut(digits, shard, false) && regular(digits, placement)) return placement;
+    if (cut(digits, shard, false)) return placement_of(digits);
     std::vector<std::vector<int>> replicas;
     for (const std::vector<int>& group : groups(axes)) {
         const auto run = static_cast<std::size_t>(shard);
@@ -315,28 +376,27 @@ GroupPlacement RankPlacement::pipeline_link(int stage) const {
 }
 
 GroupPlacement RankPlacement::enumerated_link(int stage) const {
-    const int s = pipeline_stride(), stages = extent(Axis::Pp);
-    std::vector<std::vector<int>> pairs;
-    for (int rank = 0; rank < world_; ++rank) {
-        if (coordinate(rank, Axis::Pp) != stage) continue;
-        pairs.push_back({rank, rank + (stage + 1 < stages ? s : -s * stage)});
-    }
-    GroupPlacement link = placement_of_groups(*cluster_, pairs);
-    if (link.nodes == 1) return link;
+    std::vector<int> members, firsts;
+    offsets_of(digits_of({Axis::Pp}), members, firsts);
+    const int from = members[static_cast<std::size_t>(stage)];
+    const int to = members[(static_cast<std::size_t>(stage) + 1) % members.size()];
+    const std::vector<int> pair = {std::min(from, to), std::max(from, to)};
+    WorstGroup worst(*cluster_);
     // Only the sending side counts: a full-duplex NIC sends and receives at once.
     std::vector<int> leaving(static_cast<std::size_t>(cluster_->nodes()));
-    for (const std::vector<int>& pair : pairs) {
-        const int node = cluster_->node_of(pair[0]);
-        if (node != cluster_->node_of(pair[1])) ++leaving[static_cast<std::size_t>(node)];
+    for (const int first : firsts) {
+        worst.add(pair, first);
+        const int node = worst.node_of(first + from);
+        if (node != worst.node_of(first + to)) ++leaving[static_cast<std::size_t>(node)];
     }
-    link.nic_share = *std::max_element(leaving.begin(), leaving.end());
+    GroupPlacement link = worst.result();
+    if (link.nodes > 1) link.nic_share = *std::max_element(leaving.begin(), leaving.end());
     return link;
 }
 
-std::vector<std::vector<int>> RankPlacement::groups(AxisSet axes) const {
-    const Digits digits = digits_of(axes);
-    std::vector<int> members = {0};  // offsets of the group of rank 0
-    std::vector<int> firsts = {0};
+void RankPlacement::offsets_of(const Digits& digits, std::vector<int>& members, std::vector<int>& firsts) {
+    members = {0};
+    firsts = {0};
     for (int i = 0; i < digits.count; ++i) {
         const Digit& digit = digits.items[static_cast<std::size_t>(i)];
         std::vector<int>& offsets = digit.member ? members : firsts;
@@ -346,6 +406,11 @@ std::vector<std::vector<int>> RankPlacement::groups(AxisSet axes) const {
                 offsets.push_back(offsets[j] + value * digit.stride);
         }
     }
+}
+
+std::vector<std::vector<int>> RankPlacement::groups(AxisSet axes) const {
+    std::vector<int> members, firsts;
+    offsets_of(digits_of(axes), members, firsts);
     std::vector<std::vector<int>> groups;
     groups.reserve(firsts.size());
     for (const int first : firsts) {
@@ -357,44 +422,15 @@ std::vector<std::vector<int>> RankPlacement::groups(AxisSet axes) const {
 }
 
 GroupPlacement placement_of_groups(const Cluster& cluster, const std::vector<std::vector<int>>& groups) {
-    std::vector<int> node_of_rank;
-    node_of_rank.reserve(static_cast<std::size_t>(cluster.devices()));
-    int nodes = 0;
-    for (const NodeGroup& group : cluster.groups) {
-        for (int i = 0; i < group.nodes; ++i, ++nodes)
-            node_of_rank.insert(node_of_rank.end(), static_cast<std::size_t>(group.type.devices), nodes);
+    const int devices = cluster.devices();
+    WorstGroup worst(cluster);
+    for (std::vector<int> ranks : groups) {
+        std::sort(ranks.begin(), ranks.end());
+        TW_CHECK_MSG(ranks.empty() || (ranks.front() >= 0 && ranks.back() < devices),
+                     "rank outside the cluster");
+        worst.add(ranks, 0);
     }
-    GroupPlacement worst;
-    worst.nodes = 0;
-    std::vector<int> meeting(static_cast<std::size_t>(nodes));
-    std::vector<int> spanned;
-    for (const std::vector<int>& group : groups) {
-        spanned.clear();
-        for (const int rank : group)
-            spanned.push_back(node_of_rank.at(static_cast<std::size_t>(rank)));
-        std::sort(spanned.begin(), spanned.end());
-        int distinct = 0, pods = 0, share = 0, last_pod = -1;
-        for (auto at = spanned.begin(); at != spanned.end(); ++distinct) {
-            const auto end = std::upper_bound(at, spanned.end(), *at);
-            share = std::max(share, static_cast<int>(end - at));
-            pods += pod_of(cluster, *at) != last_pod ? 1 : 0;
-            last_pod = pod_of(cluster, *at);
-            at = end;
-        }
-        spanned.erase(std::unique(spanned.begin(), spanned.end()), spanned.end());
-        if (distinct > 1) {
-            for (const int node : spanned)
-                ++meeting[static_cast<std::size_t>(node)];
-        }
-        if (distinct > worst.nodes) worst.per_node = 0;
-        worst.size = std::max(worst.size, static_cast<int>(group.size()));
-        worst.pods = std::max(worst.pods, pods);
-        if (distinct >= worst.nodes) worst.per_node = std::max(worst.per_node, share);
-        worst.nodes = std::max(worst.nodes, distinct);
-    }
-    worst.nodes = std::max(worst.nodes, 1);
-    worst.nic_share = meeting.empty() ? 1 : std::max(1, *std::max_element(meeting.begin(), meeting.end()));
-    return worst;
+    return worst.result();
 }
 
 }  // namespace tw

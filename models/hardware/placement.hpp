@@ -108,7 +108,10 @@ class RankPlacement {
     // Cuts the members after `shard` ranks and keeps one side as members; false where a digit cannot be cut
     // there.
     static bool cut(Digits& digits, int shard, bool keep_inner);
+    [[nodiscard]] GroupPlacement placement_of(const Digits& digits) const;
     [[nodiscard]] GroupPlacement enumerated_link(int stage) const;
+    // The ranks of rank 0's group and the first ranks of all groups, ascending.
+    static void offsets_of(const Digits& digits, std::vector<int>& members, std::vector<int>& firsts);
 
     const Cluster* cluster_ = nullptr;
     std::array<Digit, 4> dense_;   // Tp, Cp, Dp, Pp in rank order
