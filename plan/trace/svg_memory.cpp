@@ -96,18 +96,12 @@ class MemoryPanel {
         if (peak == nullptr) return;
         const double bytes = static_cast<double>(total(*peak));
         const double x = frame_.x(peak->time), at = level(bytes);
-        const std::string text = fmt::format("{} at {}", format_bytes(bytes), format_sim_time(peak->time));
         canvas_.raw(fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3.5\" fill=\"#ffffff\" stroke=\"{}\" stroke-width=\"1.6\"/>\n",
                                 svg_number(x), svg_number(at), kInk));
-        canvas_.text(16, y_ + 2 * size + 8, "peak", fmt::format("font-size=\"10.5\" fill=\"{}\"", kFaintInk));
-        canvas_.text(16, y_ + 3 * size + 9, format_bytes(bytes), fmt::format("font-size=\"{}\"", svg_number(size - 1)));
-        // A white halo keeps the label legible on any area; to the left of the peak where the right has no room.
-        const bool left = x + 12 + text_width(text, 11) > frame_.right;
-        const double label_y = std::clamp(at + 4, y_ + 11, y_ + height_ - 3);
-        canvas_.text(left ? x - 8 : x + 8, label_y, text,
-                     fmt::format("font-size=\"11\" text-anchor=\"{}\" stroke=\"#ffffff\" stroke-width=\"3\" "
-                                 "paint-order=\"stroke\" stroke-linejoin=\"round\"",
-                                 left ? "end" : "start"));
+        canvas_.text(16, y_ + 2 * size + 7, fmt::format("peak {}", format_bytes(bytes)),
+                     fmt::format("font-size=\"{}\"", svg_number(size - 2)));
+        canvas_.text(16, y_ + 3 * size + 8, fmt::format("at {}", format_sim_time(peak->time)),
+                     fmt::format("font-size=\"{}\" fill=\"{}\"", svg_number(size - 2), kFaintInk));
     }
 
     SvgCanvas& canvas_;

@@ -12,7 +12,9 @@
 namespace tw {
 namespace {
 
-constexpr double kNarrow = 0.9;  // pixels: events below are merged
+constexpr double kNarrow = 0.9;   // pixels: events below are merged
+constexpr double kStriped = 6;    // pixels: below, a pattern would leave holes
+constexpr std::size_t kManyEvents = 10'000;  // above, transfers carry no tooltips, to keep the document small
 
 std::string tooltip(std::string_view text) { return fmt::format("<title>{}</title>", svg_escape(text)); }
 
@@ -32,8 +34,9 @@ struct Bar {
 
 class BandDrawer {
   public:
-    BandDrawer(SvgCanvas& canvas, const SvgOptions& options, const SvgFrame& frame, std::vector<std::uint16_t> stages)
-        : canvas_(canvas), options_(options), frame_(frame), stages_(std::move(stages)) {}
+    BandDrawer(SvgCanvas& canvas, const SvgOptions& options, const SvgFrame& frame, std::vector<std::uint16_t> stages,
+               bool many)
+        : canvas_(canvas), options_(options), frame_(frame), stages_(std::move(stages)), many_(many) {}
 
     void draw(const Band& band) const {
         const std::vector<Bar> bars = bars_of(band);
@@ -74,8 +77,11 @@ class BandDrawer {
             open = true;
             // A hair of background between neighbours.
             const double width = bar.width > 3 ? bar.width - 0.7 : bar.width;
-            const std::string inner = options_.tooltips ? tooltip(describe(bar)) : "";
-            if (work == Work::ForwardBackward) {
+            const bool told = options_.tooltips && (!many_ || is_device_work(work) || bar.events.size() > 1);
+            const std::string inner = told ? tooltip(describe(bar)) : "";
+            if (is_communication(work) && width < kStriped) {
+                canvas_.rect(bar.x, band.y, width, band.height, fmt::format("fill=\"{}\"", colour_of(work)), inner);
+            } else if (work == Work::ForwardBackward) {
                 canvas_.rect(bar.x, band.y, width, band.height / 2, {}, inner);
                 canvas_.rect(bar.x, band.y + band.height / 2, width, band.height / 2,
                              fmt::format("fill=\"{}\"", colour_of(Work::Backward)), inner);
@@ -138,6 +144,7 @@ class BandDrawer {
     const SvgOptions& options_;
     const SvgFrame& frame_;
     std::vector<std::uint16_t> stages_;
+    bool many_;
 };
 
 // Heights of a rank's rows for so many ranks: readable for a few, compact for many.
@@ -246,6 +253,10 @@ double draw_timeline(SvgCanvas& canvas, const Trace& trace, const SvgOptions& op
     }
     const double bottom = at - gap + 2;
     draw_axis(canvas, frame, top - 4, bottom);
+    std::size_t events = 0;
+    for (const auto& rank_bands : bands) {
+        for (const Band& band : rank_bands) events += band.events.size();
+    }
     for (std::size_t k = 0; k < frame.rows.size(); ++k) {
         const RankTrace& rank = trace.ranks[frame.rows[k]];
         const Band& main = bands[k].front();
@@ -260,7 +271,7 @@ double draw_timeline(SvgCanvas& canvas, const Trace& trace, const SvgOptions& op
         canvas.text(16, text_y, row_name(rank), fmt::format("font-size=\"{}\" font-weight=\"bold\"", svg_number(size)));
         canvas.text(frame.left - 10, text_y, format_percent(shown.ranks[frame.rows[k]].bubble_fraction),
                     fmt::format("font-size=\"{}\" text-anchor=\"end\" fill=\"{}\"", svg_number(size - 1), kFaintInk));
-        const BandDrawer drawer(canvas, options, frame, stages_of(rank));
+        const BandDrawer drawer(canvas, options, frame, stages_of(rank), events > kManyEvents);
         for (const Band& band : bands[k]) drawer.draw(band);
     }
     if (options.critical_path) draw_path(canvas, trace, frame, bands);
