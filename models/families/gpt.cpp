@@ -1,0 +1,18 @@
+#include "models/families/decoder.hpp"
+#include "models/families/families.hpp"
+
+namespace tw {
+
+Errors check_gpt(const ModelConfig& c, const std::string& context) {
+    Errors errors;
+    require(errors, c.vocab > 0, context, "vocab", "a language model needs a vocabulary");
+    require(errors, c.experts == 0, context, "experts", "family gpt has no experts; use family moe");
+    require(errors, !c.mla(), context, "kv_lora_rank", "latent attention belongs to family deepseek");
+    require(errors, c.encoder_layers == 0, context, "encoder_layers", "an encoder belongs to family t5");
+    require(errors, c.patch == 0, context, "patch", "image patches belong to family vit");
+    return errors;
+}
+
+LayerGraph build_gpt(const ModelConfig& c) { return build_decoder(c); }
+
+}  // namespace tw

@@ -1,0 +1,152 @@
+#include "models/families/sublayers.hpp"
+
+namespace tw {
+namespace {
+
+using Keep = SavedTensor::Keep;
+
+double d(std::int64_t v) { return static_cast<double>(v); }
+
+// Elements that the activation saves per element of its output. Gated: gate and up, and eager also the activated gate.
+// ReLU's backward needs its output alone, which the down-projection keeps anyway.
+double saved_inputs(const WorkBuilder& b, const MlpSpec& s) {
+    if (s.gated) return b.unfused() ? 3 : 2;
+    return s.activation == ActivationKind::Relu ? 0 : 1;
+}
+
+MemoryOpKind activation_kind(const WorkBuilder& b, const MlpSpec& s) {
+    return s.bias && !b.unfused() ? MemoryOpKind::BiasAct : MemoryOpKind::Activation;
+}
+
+// Eager, a gated activation is two kernels (activation, product): five passes instead of three.
+void activation_forward(WorkBuilder& b, const MlpSpec& s, const char* name, double out) {
+    const double passes = s.gated ? (b.unfused() ? 5 : 3) : 2;
+    b.memory(name, activation_kind(b, s), passes * b.e * out, 8 * out, s.gated && b.unfused() ? 2 : 1);
+}
+
+void activation_backward(WorkBuilder& b, const MlpSpec& s, const char* name, double out) {
+    const double passes = s.gated ? (b.unfused() ? 8 : 5) : 3;
+    b.memory(name, activation_kind(b, s), passes * b.e * out, 12 * out, s.gated && b.unfused() ? 3 : 1);
+}
+
+// Tokens and experts of one rank.
+struct ExpertWork {
+    std::int64_t groups = 1, per_group = 0;
+    double rows = 0;       // token copies that this rank's experts process
+    double sent = 0;       // token copies that this rank routes
+    bool exchanges = false, gathers = false;
+};
+
+ExpertWork expert_work(const WorkBuilder& b, const MoeSpec& s) {
+    ExpertWork w;
+    const WorkShape& shape = b.shape;
+    w.groups = ceil_div(s.experts, shape.ep);
+    w.exchanges = shape.ep > 1;
+    // Without sequence parallelism the ranks of a tensor-parallel group hold the same tokens already.
+    w.gathers = shape.etp > 1 && !(b.tensor_parallel && !b.sequence_parallel);
+    w.sent = d(b.rows) * d(s.top_k);
+    w.rows = w.sent * (shape.ep > 1 ? shape.expert_imbalance : 1.0) * (w.gathers ? shape.etp : 1);
+    w.per_group = static_cast<std::int64_t>(w.rows / d(w.groups));
+    if (d(w.per_group) * d(w.groups) < w.rows) ++w.per_group;
+    return w;
+}
+
+void exchange(WorkBuilder& b, const ExpertWork& w, const char* name, std::int64_t hidden) {
+    if (!w.exchanges) return;
+    b.collective(name, CollectiveKind::AllToAll, Axis::Ep, w.sent * b.shape.expert_imbalance * d(hidden) * b.e);
+}
+
+void spread(WorkBuilder& b, const ExpertWork& w, const char* name, std::int64_t hidden) {
+    if (w.gathers) b.collective(name, CollectiveKind::AllGather, Axis::Etp, w.rows * d(hidden) * b.e);
+}
+
+void collect(WorkBuilder& b, const ExpertWork& w, const char* name, std::int64_t hidden) {
+    if (b.shape.etp == 1) return;
+    b.collective(name, w.gathers ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce, Axis::Etp,
+                 w.rows * d(hidden) * b.e);
+}
+
+Linear router_linear(const MoeSpec& s, std::int64_t hidden) {
+    return replicated_linear("moe.router", s.experts, hidden, false);
+}
+
+void expert_weight_grad(WorkBuilder& b, const Linear& l, const char* name, const ExpertWork& w) {
+    b.set_phase(Phase::BackwardWeight);
+    b.gemm(name, l.local_n, l.local_k, w.per_group, GemmForm::WeightGrad, 1, w.groups);
+    b.weight_grad_extras(l, w.groups);
+    b.set_phase(Phase::BackwardInput);
+}
+
+}  // namespace
+
+void mlp_forward(WorkBuilder& b, const MlpSpec& s, std::int64_t hidden, BranchEdges edges) {
+    const LinearList list = mlp_linears(s, hidden, b.shape.tp);
+    if (edges.gather) b.gather("mlp.up", hidden);
+    b.linear_forward(list[0], b.tokens);
+    const std::int64_t width = list[1].local_k;
+    activation_forward(b, s, "mlp.act", d(b.tokens) * d(width));
+    b.save_tokens("mlp.act_in", width, saved_inputs(b, s) * b.e, Keep::Full);
+    b.save_tokens("mlp.act_out", width, b.gemm_input, Keep::Full);
+    b.linear_forward(list[1], b.tokens);
+    if (edges.reduce) b.reduce("mlp.down", hidden);
+}
+
+void mlp_backward(WorkBuilder& b, const MlpSpec& s, std::int64_t hidden, BranchEdges edges) {
+    const LinearList list = mlp_linears(s, hidden, b.shape.tp);
+    if (edges.reduce) b.gather("mlp.down", hidden);
+    b.linear_backward(list[1], b.tokens, false);
+    activation_backward(b, s, "mlp.act", d(b.tokens) * d(list[1].local_k));
+    b.linear_backward(list[0], b.tokens, edges.gather);
+}
+
+void moe_forward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
+    const ExpertWork w = expert_work(b, s);
+    const LinearList expert = mlp_linears(s.expert, hidden, b.shape.etp);
+    const double rows = d(b.rows);
+    b.linear_forward(router_linear(s, hidden), b.rows);
+    // Logits read, fp32 probabilities written and read again for the top-k.
+    b.memory("moe.topk", MemoryOpKind::Router, rows * d(s.experts) * (b.e + 8), 0, b.unfused() ? 4 : 1);
+    b.save("moe.probs", rows * d(s.experts) * 4, Keep::Full);
+    b.memory("moe.permute", MemoryOpKind::Permute, 2 * w.sent * d(hidden) * b.e);
+    exchange(b, w, "moe.dispatch", hidden);
+    spread(b, w, "moe.dispatch", hidden);
+    b.save("moe.tokens", w.rows * d(hidden) * b.gemm_input, Keep::Full);
+    b.gemm("moe.up", w.per_group, expert[0].local_n, expert[0].local_k, GemmForm::Forward, 1, w.groups);
+    const double activated = w.rows * d(expert[1].local_k);
+    activation_forward(b, s.expert, "moe.act", activated);
+    b.save("moe.act_in", activated * saved_inputs(b, s.expert) * b.e, Keep::Full);
+    b.save("moe.act_out", activated * b.gemm_input, Keep::Full);
+    b.gemm("moe.down", w.per_group, expert[1].local_n, expert[1].local_k, GemmForm::Forward, 1, w.groups);
+    collect(b, w, "moe.combine", hidden);
+    exchange(b, w, "moe.combine", hidden);
+    // The experts' outputs are kept for the gradient of the routing weights.
+    b.save("moe.out", w.sent * d(hidden) * b.e, Keep::Full);
+    b.memory("moe.unpermute", MemoryOpKind::Permute, (w.sent + rows) * d(hidden) * b.e);
+    if (s.shared) {
+        mlp_forward(b, *s.shared, hidden, {});
+        b.memory("moe.add", MemoryOpKind::Add, 3 * rows * d(hidden) * b.e);
+    }
+}
+
+void moe_backward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
+    const ExpertWork w = expert_work(b, s);
+    const LinearList expert = mlp_linears(s.expert, hidden, b.shape.etp);
+    const double rows = d(b.rows);
+    if (s.shared) mlp_backward(b, *s.shared, hidden, {});
+    b.memory("moe.unpermute", MemoryOpKind::Permute, (2 * w.sent + rows) * d(hidden) * b.e);
+    exchange(b, w, "moe.combine", hidden);
+    spread(b, w, "moe.combine", hidden);
+    b.gemm("moe.down", w.per_group, expert[1].local_k, expert[1].local_n, GemmForm::InputGrad, 1, w.groups);
+    expert_weight_grad(b, expert[1], "moe.down", w);
+    activation_backward(b, s.expert, "moe.act", w.rows * d(expert[1].local_k));
+    b.gemm("moe.up", w.per_group, expert[0].local_k, expert[0].local_n, GemmForm::InputGrad, 1, w.groups);
+    expert_weight_grad(b, expert[0], "moe.up", w);
+    collect(b, w, "moe.dispatch", hidden);
+    exchange(b, w, "moe.dispatch", hidden);
+    b.memory("moe.permute", MemoryOpKind::Permute, (w.sent + rows) * d(hidden) * b.e);
+    b.memory("moe.topk", MemoryOpKind::Router, rows * d(s.experts) * (b.e + 8), 0, b.unfused() ? 4 : 1);
+    b.linear_backward(router_linear(s, hidden), b.rows, false);
+    b.memory("moe.add", MemoryOpKind::Add, 3 * rows * d(hidden) * b.e);
+}
+
+}  // namespace tw

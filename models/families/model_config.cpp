@@ -1,0 +1,158 @@
+#include "models/families/model_config.hpp"
+
+#include <limits>
+
+#include "models/families/block_parameters.hpp"
+#include "models/families/decoder.hpp"
+
+namespace tw {
+
+bool ModelConfig::slides(std::int64_t layer) const {
+    if (window <= 0) return false;
+    if (!sliding_layers.empty()) return sliding_layers[static_cast<std::size_t>(layer)] != 0;
+    return global_every == 0 || (layer + 1) % global_every != 0;
+}
+
+bool ModelConfig::sparse(std::int64_t layer) const {
+    if (experts <= 0) return false;
+    if (!moe_layers.empty()) return moe_layers[static_cast<std::size_t>(layer)] != 0;
+    return layer >= first_dense_layers && (layer + 1) % moe_every == 0;
+}
+
+namespace {
+
+class Checker {
+  public:
+    Checker(Errors& errors, const std::string& context) : errors_(errors), context_(context) {}
+    void fail(const char* key, std::string message, std::string hint = "") {
+        errors_.push_back({ErrorCode::Unreadable, std::move(message), context_ + "/" + key, std::move(hint)});
+    }
+    void range(const char* key, std::int64_t value, std::int64_t low, std::int64_t high) {
+        if (value >= low && value <= high) return;
+        fail(key, std::to_string(value) + " is outside [" + std::to_string(low) + ", " + std::to_string(high) + "]");
+    }
+
+  private:
+    Errors& errors_;
+    const std::string& context_;
+};
+
+void check_ranges(const ModelConfig& c, Checker& check) {
+    check.range("layers", c.layers, 1, kMaxLayers);
+    check.range("hidden", c.hidden, 1, kMaxHidden);
+    check.range("heads", c.heads, 1, kMaxHeads);
+    check.range("kv_heads", c.kv_heads, 0, kMaxHeads);
+    check.range("head_dim", c.head_dim, 0, kMaxHidden);
+    check.range("v_head_dim", c.v_head_dim, 0, kMaxHidden);
+    check.range("ffn", c.ffn, 0, kMaxFfn);
+    check.range("vocab", c.vocab, 0, kMaxVocab);
+    check.range("seq_len", c.seq_len, 1, kMaxSeqLen);
+    check.range("position_rows", c.position_rows, 0, kMaxSeqLen);
+    check.range("relative_buckets", c.relative_buckets, 0, kMaxVocab);
+    check.range("embedding_size", c.embedding_size, 0, kMaxHidden);
+    check.range("window", c.window, 0, kMaxSeqLen);
+    check.range("global_every", c.global_every, 0, kMaxLayers);
+    check.range("sliding_kv_heads", c.sliding_kv_heads, 0, kMaxHeads);
+    check.range("sliding_head_dim", c.sliding_head_dim, 0, kMaxHidden);
+    check.range("experts", c.experts, 0, kMaxExperts);
+    check.range("experts_per_token", c.experts_per_token, 0, kMaxExperts);
+    check.range("expert_ffn", c.expert_ffn, 0, kMaxFfn);
+    check.range("shared_expert_ffn", c.shared_expert_ffn, 0, kMaxFfn);
+    check.range("first_dense_layers", c.first_dense_layers, 0, kMaxLayers);
+    check.range("moe_every", c.moe_every, 1, kMaxLayers);
+    check.range("q_lora_rank", c.q_lora_rank, 0, kMaxHidden);
+    check.range("kv_lora_rank", c.kv_lora_rank, 0, kMaxHidden);
+    check.range("qk_nope_head_dim", c.qk_nope_head_dim, 0, kMaxHidden);
+    check.range("qk_rope_head_dim", c.qk_rope_head_dim, 0, kMaxHidden);
+    check.range("index_heads", c.index_heads, 0, kMaxHeads);
+    check.range("index_head_dim", c.index_head_dim, 0, kMaxHidden);
+    check.range("index_topk", c.index_topk, 0, kMaxSeqLen);
+    check.range("mtp_layers", c.mtp_layers, 0, 64);
+    check.range("encoder_layers", c.encoder_layers, 0, kMaxLayers);
+    check.range("encoder_heads", c.encoder_heads, 0, kMaxHeads);
+    check.range("encoder_ffn", c.encoder_ffn, 0, kMaxFfn);
+    check.range("type_vocab", c.type_vocab, 0, kMaxVocab);
+    check.range("patch", c.patch, 0, 65'536);
+    check.range("image", c.image, 0, 65'536);
+    check.range("channels", c.channels, 1, 65'536);
+    check.range("classes", c.classes, 0, kMaxVocab);
+}
+
+std::string number(std::int64_t v) { return std::to_string(v); }
+
+void check_heads(const ModelConfig& c, Checker& check) {
+    if (c.head_dim == 0 && !c.mla() && c.hidden % c.heads != 0) {
+        check.fail("heads", "hidden " + number(c.hidden) + " is not a multiple of heads " + number(c.heads),
+                   "give head_dim where it is not hidden / heads");
+    }
+    if (c.heads % c.kv() != 0) {
+        check.fail("kv_heads", "heads " + number(c.heads) + " is not a multiple of kv_heads " + number(c.kv()));
+    }
+    if (c.sliding_kv_heads > 0 && c.heads % c.sliding_kv_heads != 0) {
+        check.fail("sliding_kv_heads", "heads " + number(c.heads) + " is not a multiple of sliding_kv_heads " +
+                                           number(c.sliding_kv_heads));
+    }
+    if (c.mla() && (c.qk_nope_head_dim <= 0 || c.qk_rope_head_dim <= 0 || c.v_head_dim <= 0)) {
+        check.fail("kv_lora_rank", "latent attention needs qk_nope_head_dim, qk_rope_head_dim and v_head_dim");
+    }
+    if (c.encoder_heads > 0 && c.hidden % c.encoder_heads != 0 && c.head_dim == 0) {
+        check.fail("encoder_heads", "hidden " + number(c.hidden) + " is not a multiple of encoder_heads " +
+                                        number(c.encoder_heads));
+    }
+}
+
+void check_lists(const ModelConfig& c, Checker& check) {
+    const auto list = [&](const char* key, const std::vector<int>& values) {
+        if (!values.empty() && static_cast<std::int64_t>(values.size()) != c.layers) {
+            check.fail(key, "has " + std::to_string(values.size()) + " entries for " + number(c.layers) + " layers");
+        }
+        for (const int v : values) {
+            if (v != 0 && v != 1) {
+                check.fail(key, "entries are 0 or 1, found " + std::to_string(v));
+                break;
+            }
+        }
+    };
+    list("sliding_layers", c.sliding_layers);
+    list("moe_layers", c.moe_layers);
+}
+
+void check_experts(const ModelConfig& c, Checker& check) {
+    if (c.experts == 0) {
+        if (c.experts_per_token > 0) check.fail("experts", "experts_per_token is given, experts is not");
+        return;
+    }
+    if (c.experts_per_token < 1 || c.experts_per_token > c.experts) {
+        check.fail("experts_per_token", number(c.experts_per_token) + " is outside [1, experts = " + number(c.experts) + "]");
+    }
+    if (c.expert_ffn < 1) check.fail("expert_ffn", "required where experts is given");
+}
+
+// Within the ranges above one block's count fits a double exactly enough to tell overflow; the sum must fit int64.
+void check_total(const ModelConfig& c, Checker& check) {
+    double total = 2.0 * static_cast<double>(c.vocab) * static_cast<double>(c.hidden);
+    const std::int64_t dense = c.layers + c.encoder_layers + c.mtp_layers;
+    total += static_cast<double>(dense) * block_parameters_estimate(decoder_block_spec(c, c.layers - 1));
+    if (!(total < 4e17)) {
+        check.fail("hidden", "the model would have more than 4e17 parameters", "check hidden, ffn, experts and layers");
+    }
+}
+
+}  // namespace
+
+Errors check_model_config(const ModelConfig& config, const std::string& context) {
+    Errors errors;
+    Checker check(errors, context);
+    check_ranges(config, check);
+    if (!errors.empty()) return errors;
+    check_heads(config, check);
+    check_lists(config, check);
+    check_experts(config, check);
+    if (config.ffn == 0 && config.experts == 0) check.fail("ffn", "required: the width of the MLP");
+    if (config.type_vocab > 0 && config.causal) check.fail("type_vocab", "segment embeddings belong to encoder models");
+    if (!errors.empty()) return errors;
+    check_total(config, check);
+    return errors;
+}
+
+}  // namespace tw

@@ -1,0 +1,214 @@
+#include "models/families/transformer_block.hpp"
+
+#include <algorithm>
+
+#include "models/families/block_parameters.hpp"
+#include "models/families/head.hpp"
+#include "models/families/sublayers.hpp"
+
+namespace tw {
+namespace {
+
+using Keep = SavedTensor::Keep;
+
+double d(std::int64_t v) { return static_cast<double>(v); }
+
+// A branch's place in the block: what its norms are called and save.
+struct BranchNames {
+    const char* norm;
+    const char* input;  // the residual stream where the branch starts
+    const char* branch_input;
+    const char* post;
+    const char* residual;
+};
+
+constexpr BranchNames kAttention{"norm1", "block.input", "attn.in", "norm1.post", "attn.residual"};
+constexpr BranchNames kCross{"normx", "normx.in", "xattn.in", "normx.post", "xattn.residual"};
+constexpr BranchNames kMlp{"norm2", "norm2.in", "mlp.in", "norm2.post", "mlp.residual"};
+
+bool norm_inside_branch(const BlockSpec& s) { return s.post_norm && (s.pre_norm || s.post_norm_inside); }
+bool norm_after_sum(const BlockSpec& s) { return s.post_norm && !norm_inside_branch(s); }
+
+// The residual stream where the branch starts is saved once; so is the branch's input where a norm or a cast made it
+// another tensor.
+void enter_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, bool first) {
+    b.save_rows(n.input, s.hidden, b.r, first ? Keep::Boundary : Keep::Full);
+    if (s.pre_norm) {
+        b.norm_forward(n.norm, s.norm, s.hidden);
+        b.save_norm_stats(n.norm, s.norm, b.rows);
+        b.save_rows(n.branch_input, s.hidden, b.gemm_input, Keep::Full);
+    } else if (b.shape.autocast) {
+        b.save_rows(n.branch_input, s.hidden, b.gemm_input, Keep::Full);
+    }
+}
+
+void leave_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n) {
+    if (norm_inside_branch(s)) {
+        b.save_rows(n.post, s.hidden, b.e, Keep::Full);
+        b.norm_forward(n.post, s.norm, s.hidden);
+        b.save_norm_stats(n.post, s.norm, b.rows);
+    }
+    b.residual_forward(n.residual, s.hidden);
+    if (b.shape.dropout) b.save_rows(n.residual, s.hidden, 1, Keep::Full);
+    if (norm_after_sum(s)) {
+        b.save_rows(n.post, s.hidden, b.r, Keep::Full);
+        b.norm_forward(n.post, s.norm, s.hidden);
+        b.save_norm_stats(n.post, s.norm, b.rows);
+    }
+}
+
+void leave_branch_backward(WorkBuilder& b, const BlockSpec& s, const BranchNames& n) {
+    if (norm_after_sum(s)) b.norm_backward(n.post, s.norm, s.hidden, nullptr);
+    b.residual_backward(n.residual, s.hidden);
+    if (norm_inside_branch(s)) b.norm_backward(n.post, s.norm, s.hidden, nullptr);
+}
+
+void enter_branch_backward(WorkBuilder& b, const BlockSpec& s, const BranchNames& n) {
+    if (s.pre_norm) {
+        b.norm_backward(n.norm, s.norm, s.hidden, n.residual);
+    } else {
+        b.memory(n.residual, MemoryOpKind::Add, 3 * b.r * d(b.rows) * d(s.hidden));
+    }
+}
+
+void feed_forward(WorkBuilder& b, const BlockSpec& s, BranchEdges edges) {
+    if (s.mlp) mlp_forward(b, *s.mlp, s.hidden, edges);
+    if (s.moe) moe_forward(b, *s.moe, s.hidden);
+}
+
+void feed_backward(WorkBuilder& b, const BlockSpec& s, BranchEdges edges) {
+    if (s.moe) moe_backward(b, *s.moe, s.hidden);
+    if (s.mlp) mlp_backward(b, *s.mlp, s.hidden, edges);
+}
+
+void sequential_forward(WorkBuilder& b, const BlockSpec& s) {
+    enter_branch(b, s, kAttention, true);
+    attention_forward(b, s.attention, s.hidden, {});
+    leave_branch(b, s, kAttention);
+    if (s.cross) {
+        enter_branch(b, s, kCross, false);
+        attention_forward(b, *s.cross, s.hidden, {});
+        leave_branch(b, s, kCross);
+    }
+    enter_branch(b, s, kMlp, false);
+    feed_forward(b, s, {});
+    leave_branch(b, s, kMlp);
+}
+
+void sequential_backward(WorkBuilder& b, const BlockSpec& s) {
+    leave_branch_backward(b, s, kMlp);
+    feed_backward(b, s, {});
+    enter_branch_backward(b, s, kMlp);
+    if (s.cross) {
+        leave_branch_backward(b, s, kCross);
+        attention_backward(b, *s.cross, s.hidden, {});
+        enter_branch_backward(b, s, kCross);
+    }
+    leave_branch_backward(b, s, kAttention);
+    attention_backward(b, s.attention, s.hidden, {});
+    enter_branch_backward(b, s, kAttention);
+}
+
+// x + attention(norm x) + mlp(norm x): one tensor-parallel entry where the norm is shared, one exit for both branches.
+void parallel_forward(WorkBuilder& b, const BlockSpec& s) {
+    enter_branch(b, s, kAttention, true);
+    attention_forward(b, s.attention, s.hidden, {true, s.moe.has_value()});
+    if (!s.parallel_shared_norm) {
+        b.norm_forward(kMlp.norm, s.norm, s.hidden);
+        b.save_norm_stats(kMlp.norm, s.norm, b.rows);
+        b.save_rows(kMlp.branch_input, s.hidden, b.gemm_input, Keep::Full);
+    }
+    feed_forward(b, s, {!s.parallel_shared_norm, true});
+    b.memory("attn.add", MemoryOpKind::Add, 3 * b.e * d(b.rows) * d(s.hidden));
+    leave_branch(b, s, kMlp);
+}
+
+void parallel_backward(WorkBuilder& b, const BlockSpec& s) {
+    leave_branch_backward(b, s, kMlp);
+    feed_backward(b, s, {!s.parallel_shared_norm, true});
+    if (!s.parallel_shared_norm) b.norm_backward(kMlp.norm, s.norm, s.hidden, "mlp.residual");
+    attention_backward(b, s.attention, s.hidden, {true, s.moe.has_value()});
+    enter_branch_backward(b, s, kAttention);
+}
+
+}  // namespace
+
+LayerWork TransformerBlock::work(const WorkShape& shape) const {
+    WorkBuilder b(shape);
+    const BlockSpec& s = spec_;
+    b.set_phase(Phase::Forward);
+    const Linear projection = replicated_linear("mtp.proj", s.hidden, 2 * s.hidden, false);
+    if (s.mtp_vocab > 0) {
+        b.norm_forward("mtp.norm", s.norm, s.hidden);
+        b.norm_forward("mtp.norm", s.norm, s.hidden);
+        b.save_rows("mtp.in", 2 * s.hidden, b.r + b.gemm_input, Keep::Full);
+        b.linear_forward(projection, b.rows);
+    }
+    s.parallel ? parallel_forward(b, s) : sequential_forward(b, s);
+    if (s.mtp_vocab > 0) {
+        const LmHeadSpec head{s.hidden, s.mtp_vocab};
+        lm_head_forward(b, head);
+        b.set_phase(Phase::BackwardInput);
+        lm_head_backward(b, head);
+    }
+    b.set_phase(Phase::BackwardInput);
+    s.parallel ? parallel_backward(b, s) : sequential_backward(b, s);
+    if (s.mtp_vocab > 0) {
+        b.linear_backward(projection, b.rows, false);
+        b.norm_backward("mtp.norm", s.norm, s.hidden, nullptr);
+        b.norm_backward("mtp.norm", s.norm, s.hidden, "mtp.residual");
+    }
+    const BlockParameters p = block_parameters(s, shape.tp, shape.ep, shape.etp);
+    b.work.dense_parameters = p.dense;
+    b.work.expert_parameters = p.expert;
+    b.work.routed_fraction = s.moe ? d(s.moe->top_k) / d(s.moe->experts) : 0;
+    b.work.output_bytes = d(b.rows) * d(s.hidden) * activation_bytes(shape.precision);
+    return std::move(b.work);
+}
+
+std::int64_t TransformerBlock::parameters() const {
+    const BlockParameters p = block_parameters(spec_, 1, 1, 1);
+    return p.dense + p.expert;
+}
+
+std::int64_t TransformerBlock::active_parameters() const { return active_block_parameters(spec_); }
+
+FlopCount TransformerBlock::model_flops(std::int64_t microbatch, std::int64_t seq_len, bool causal_half) const {
+    const BlockSpec& s = spec_;
+    double weights = 0;  // multiply-adds of the matrix products of one token
+    const auto add = [&](const LinearList& list, double times) {
+        for (const Linear& l : list) weights += times * d(l.n) * d(l.k);
+    };
+    add(attention_linears(s.attention, s.hidden, 1), 1);
+    if (s.cross) add(attention_linears(*s.cross, s.hidden, 1), 1);
+    if (s.mlp) add(mlp_linears(*s.mlp, s.hidden, 1), 1);
+    if (s.moe) {
+        add(mlp_linears(s.moe->expert, s.hidden, 1), d(s.moe->top_k));
+        if (s.moe->shared) add(mlp_linears(*s.moe->shared, s.hidden, 1), 1);
+    }
+    if (s.mtp_vocab > 0) weights += 2 * d(s.hidden) * d(s.hidden) + d(s.hidden) * d(s.mtp_vocab);
+    WorkShape shape;
+    shape.microbatch = microbatch;
+    shape.seq_len = seq_len;
+    const WorkBuilder b(shape);
+    double flops = 2 * d(microbatch) * d(seq_len) * weights;
+    flops += op_flops(Op{.name = "", .body = attention_kernel(b, s.attention)}, causal_half).value;
+    if (s.cross) flops += op_flops(Op{.name = "", .body = attention_kernel(b, *s.cross)}, causal_half).value;
+    return FlopCount(flops);
+}
+
+std::vector<LayerModel::Divisibility> TransformerBlock::divisibility() const {
+    using Rule = Divisibility::Rule;
+    std::vector<Divisibility> rules;
+    const AttentionSpec& a = spec_.attention;
+    rules.push_back({"num_attention_heads", a.heads, Rule::TpDivides});
+    if (a.kv_rank == 0 && a.kv_heads != a.heads) rules.push_back({"num_key_value_heads", a.kv_heads, Rule::TpDividesOrMultiple});
+    if (spec_.mlp) rules.push_back({"intermediate_size", spec_.mlp->ffn, Rule::TpDivides});
+    if (spec_.moe) {
+        rules.push_back({"num_experts", spec_.moe->experts, Rule::EpDivides});
+        if (spec_.moe->shared) rules.push_back({"shared_expert_intermediate_size", spec_.moe->shared->ffn, Rule::TpDivides});
+    }
+    return rules;
+}
+
+}  // namespace tw

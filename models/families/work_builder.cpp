@@ -1,0 +1,150 @@
+#include "models/families/work_builder.hpp"
+
+#include <algorithm>
+
+namespace tw {
+namespace {
+
+double d(std::int64_t v) { return static_cast<double>(v); }
+
+}  // namespace
+
+int activation_bytes(Precision precision) { return std::max(2, bytes_per_element(precision)); }
+
+WorkBuilder::WorkBuilder(const WorkShape& s) : shape(s) {
+    tokens = ceil_div(s.microbatch * s.seq_len, s.cp);
+    tensor_parallel = s.tp > 1;
+    sequence_parallel = tensor_parallel && s.sequence_parallel;
+    rows = sequence_parallel ? ceil_div(tokens, s.tp) : tokens;
+    e = activation_bytes(s.precision);
+    r = s.autocast ? 4 : e;
+    gemm_input = bytes_per_element(s.precision);
+    work.forward.reserve(40);
+    work.backward.reserve(64);
+    work.saved.reserve(20);
+}
+
+Op& WorkBuilder::push(const char* name) {
+    std::vector<Op>& list = phase_ == Phase::Forward ? work.forward : work.backward;
+    Op& op = list.emplace_back();
+    op.name = name;
+    op.phase = phase_;
+    op.recompute = recompute_;
+    op.joins = join_next_;
+    join_next_ = false;
+    return op;
+}
+
+void WorkBuilder::gemm(const char* name, std::int64_t m, std::int64_t n, std::int64_t k, GemmForm form,
+                       std::int64_t batch, std::int64_t groups) {
+    const bool weight = phase_ == Phase::BackwardWeight;
+    push(name).body = Gemm{m, n, k, batch, groups, form, shape.precision,
+                           weight && shape.grad_accumulation_fused && shape.gradient_fp32};
+}
+
+void WorkBuilder::memory(const char* name, MemoryOpKind kind, double bytes, double flops, double host_dispatches) {
+    Op& op = push(name);
+    op.body = MemoryOp{kind, bytes, flops, phase_ != Phase::Forward, shape.precision};
+    op.host_dispatches = host_dispatches;
+}
+
+void WorkBuilder::attention(const char* name, const Attention& a) { push(name).body = a; }
+
+void WorkBuilder::collective(const char* name, CollectiveKind kind, Axis axis, double bytes, bool overlaps) {
+    push(name).body = CollectiveOp{kind, axis, bytes, overlaps};
+}
+
+void WorkBuilder::gather(const char* name, std::int64_t width) {
+    if (sequence_parallel) collective(name, CollectiveKind::AllGather, Axis::Tp, d(tokens) * d(width) * e);
+}
+
+void WorkBuilder::reduce(const char* name, std::int64_t width) {
+    if (!tensor_parallel) return;
+    collective(name, sequence_parallel ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce, Axis::Tp,
+               d(tokens) * d(width) * e);
+}
+
+void WorkBuilder::linear_forward(const Linear& l, std::int64_t m) {
+    if (shape.autocast) {
+        // torch.autocast: the fp32 weight is cast at its first use of a step and the copy kept until the step's end.
+        memory(l.name, MemoryOpKind::Cast, 6 * d(l.local_parameters()));
+        save(l.name, 2 * d(l.local_parameters()), SavedTensor::Keep::Full);
+    } else if (shape.precision == Precision::Fp8) {
+        memory(l.name, MemoryOpKind::Cast, 3 * d(m) * d(l.local_k));
+    }
+    gemm(l.name, m, l.local_n, l.local_k, GemmForm::Forward);
+}
+
+void WorkBuilder::linear_backward(const Linear& l, std::int64_t m, bool reduce_input) {
+    const bool reduces = reduce_input && tensor_parallel;
+    if (reduces && sequence_parallel) {
+        collective(l.name, CollectiveKind::AllGather, Axis::Tp, d(tokens) * d(l.k) * e, true);
+    }
+    if (shape.precision == Precision::Fp8) memory(l.name, MemoryOpKind::Cast, 3 * d(m) * d(l.local_n));
+    gemm(l.name, m, l.local_k, l.local_n, GemmForm::InputGrad);
+    if (reduces) {
+        if (sequence_parallel) join_next();
+        collective(l.name, sequence_parallel ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce, Axis::Tp,
+                   d(tokens) * d(l.k) * e, true);
+    }
+    set_phase(Phase::BackwardWeight);
+    gemm(l.name, l.local_n, l.local_k, m, GemmForm::WeightGrad);
+    if (l.bias > 0) memory(l.name, MemoryOpKind::Other, d(m) * d(l.local_bias) * e);
+    weight_grad_extras(l);
+    set_phase(Phase::BackwardInput);
+    if (reduces) join_next();
+}
+
+void WorkBuilder::weight_grad_extras(const Linear& l, std::int64_t copies) {
+    const double parameters = d(l.local_parameters()) * d(copies);
+    if (shape.autocast) {
+        memory(l.name, MemoryOpKind::Cast, 6 * parameters);  // the gradient of the cast: bf16 read, fp32 written
+    } else if (!shape.grad_accumulation_fused) {
+        // Read the new gradient, read and write the sum.
+        const double sum = shape.gradient_fp32 ? 4 : e;
+        memory(l.name, MemoryOpKind::GradAccumulate, parameters * (e + 2 * sum));
+    }
+}
+
+void WorkBuilder::save(const char* name, double bytes, SavedTensor::Keep keep) {
+    if (bytes > 0) work.saved.push_back({name, bytes, keep});
+}
+
+void WorkBuilder::save_norm_stats(const char* name, const NormSpec& norm, std::int64_t row_count) {
+    if (unfused()) save(name, d(row_count) * (norm.kind == NormKind::Layer ? 8 : 4), SavedTensor::Keep::Full);
+}
+
+void WorkBuilder::norm_forward(const char* name, const NormSpec& norm, std::int64_t width) {
+    const double elements = d(rows) * d(width);
+    // A decomposed RMS norm is six framework operations (power, mean, add, rsqrt, two products); a layer norm is one.
+    const double dispatches = unfused() && norm.kind == NormKind::Rms ? 6 : 1;
+    memory(name, MemoryOpKind::Norm, 2 * r * elements, 5 * elements, dispatches);
+    if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
+}
+
+void WorkBuilder::norm_backward(const char* name, const NormSpec& norm, std::int64_t width, const char* add_name) {
+    const double elements = d(rows) * d(width);
+    if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
+    const double dispatches = unfused() && norm.kind == NormKind::Rms ? 9 : 1;
+    memory(name, MemoryOpKind::Norm, 3 * r * elements, 8 * elements, dispatches);  // dy and x read, dx written
+    if (add_name != nullptr) memory(add_name, MemoryOpKind::Add, 3 * r * elements);
+}
+
+void WorkBuilder::residual_forward(const char* name, std::int64_t width) {
+    const double elements = d(rows) * d(width);
+    const double mask = shape.dropout ? 1 : 0;
+    if (shape.fused_elementwise) {
+        memory(name, MemoryOpKind::BiasDropoutAdd, (e + 2 * r + mask) * elements);
+        return;
+    }
+    if (shape.dropout) memory(name, MemoryOpKind::Dropout, (2 * e + mask) * elements);
+    memory(name, MemoryOpKind::Add, (e + 2 * r) * elements);
+}
+
+void WorkBuilder::residual_backward(const char* name, std::int64_t width) {
+    const double elements = d(rows) * d(width);
+    if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
+    if (shape.dropout) memory(name, MemoryOpKind::Dropout, (2 * e + 1) * elements);
+}
+
+}  // namespace tw

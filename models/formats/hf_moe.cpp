@@ -1,0 +1,240 @@
+// Decoders with routed experts and latent attention. Defaults are those of transformers' configuration classes.
+#include <algorithm>
+#include <array>
+
+#include "models/formats/hf_reader.hpp"
+
+namespace tw {
+namespace {
+
+struct MoeDefaults {
+    HfSizes sizes;
+    std::int64_t ffn, kv_heads, head_dim;
+    std::int64_t experts, top_k, expert_ffn;
+};
+
+void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d, bool expert_ffn_apart = true) {
+    read_sizes(r, c, d.sizes);
+    c.kv_heads = d.kv_heads > 0 ? r.size({"num_key_value_heads"}, d.kv_heads, 1, kMaxHeads)
+                                : r.optional_size({"num_key_value_heads"}, kMaxHeads);
+    c.head_dim = r.optional_size({"head_dim"}, kMaxHidden);
+    if (c.head_dim == 0) c.head_dim = d.head_dim;
+    c.norm = NormKind::Rms;
+    c.gated = true;
+    r.activation(c, {"hidden_act", "hidden_activation"}, "silu");
+    c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, false);
+    c.qkv_bias = c.attention_out_bias = r.optional_flag({"attention_bias"}, false);
+    c.experts = r.size({"num_experts", "num_local_experts", "n_routed_experts", "num_routed_experts"}, d.experts, 1,
+                       kMaxExperts);
+    c.experts_per_token = r.size({"num_experts_per_tok", "experts_per_token", "top_k_experts", "topk"}, d.top_k, 1,
+                                 kMaxExperts);
+    if (expert_ffn_apart) {
+        c.ffn = r.size({"intermediate_size"}, d.ffn, 1, kMaxFfn);
+        c.expert_ffn = r.size({"moe_intermediate_size"}, d.expert_ffn, 1, kMaxFfn);
+    } else {
+        c.expert_ffn = r.size({"intermediate_size"}, d.expert_ffn, 1, kMaxFfn);
+    }
+    r.ignore({"norm_topk_prob", "router_aux_loss_coef", "router_jitter_noise", "output_router_logits", "scoring_func",
+              "routed_scaling_factor", "partial_rotary_factor", "rope_theta", "rope_scaling", "n_group", "topk_group",
+              "topk_method", "aux_loss_alpha", "seq_aux", "ep_size", "pretraining_tp", "moe_layer_freq", "rotary_dim",
+              "attention_dropout", "num_key_value_heads", "experts_per_token", "initial_context_length",
+              "swiglu_limit", "swiglu_alpha"});
+}
+
+void decode_mixtral(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{4096, 32, 32, 32000, 131072}, 0, 8, 0, 8, 2, 14336}, false);
+    c.window = r.optional_size({"sliding_window"}, kMaxSeqLen);
+}
+
+// Sparse where (i + 1) % decoder_sparse_step is 0 and i is not in mlp_only_layers.
+void read_sparse_step(const HfReader& r, ModelConfig& c) {
+    c.moe_every = r.optional_size({"decoder_sparse_step"}, kMaxLayers);
+    if (c.moe_every == 0) c.moe_every = 1;
+    const Json* dense = r.object().find("mlp_only_layers");
+    if (dense == nullptr) return;
+    if (!dense->is_array()) {
+        r.error("mlp_only_layers", "expected an array of layer numbers");
+        return;
+    }
+    if (dense->empty()) return;
+    for (std::int64_t i = 0; i < c.layers; ++i) {
+        const bool listed = std::find(dense->begin(), dense->end(), Json(i)) != dense->end();
+        c.moe_layers.push_back(!listed && (i + 1) % c.moe_every == 0 ? 1 : 0);
+    }
+}
+
+void decode_qwen2_moe(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{2048, 24, 16, 151936, 32768}, 5632, 16, 0, 60, 4, 1408});
+    c.shared_expert_ffn = r.size({"shared_expert_intermediate_size"}, 5632, 0, kMaxFfn);
+    c.shared_expert_gate = c.shared_expert_ffn > 0;
+    c.qkv_bias = true;
+    c.attention_out_bias = false;
+    read_sparse_step(r, c);
+    r.ignore({"use_sliding_window", "sliding_window", "max_window_layers", "qkv_bias"});
+}
+
+void decode_qwen3_moe(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{2048, 24, 32, 151936, 32768}, 6144, 4, 0, 128, 8, 768});
+    c.qk_norm = QkNormKind::PerHead;
+    read_sparse_step(r, c);
+    r.ignore({"use_sliding_window", "sliding_window", "max_window_layers"});
+}
+
+void decode_olmoe(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{2048, 16, 16, 50304, 4096}, 0, 0, 0, 64, 8, 2048}, false);
+    c.qk_norm = QkNormKind::PerProjection;
+    r.ignore({"clip_qkv"});
+}
+
+void read_latent(const HfReader& r, ModelConfig& c, std::int64_t q_rank) {
+    // q_lora_rank null: queries are projected from the hidden state (DeepSeek-V2-Lite).
+    c.q_lora_rank = r.optional_size({"q_lora_rank"}, kMaxHidden);
+    if (c.q_lora_rank == 0 && q_rank > 0) r.warn("/q_lora_rank is absent or null: queries without a latent taken");
+    c.kv_lora_rank = r.size({"kv_lora_rank"}, 512, 1, kMaxHidden);
+    c.qk_nope_head_dim = r.size({"qk_nope_head_dim"}, 128, 1, kMaxHidden);
+    c.qk_rope_head_dim = r.size({"qk_rope_head_dim"}, 64, 1, kMaxHidden);
+    c.v_head_dim = r.size({"v_head_dim"}, 128, 1, kMaxHidden);
+    c.head_dim = c.kv_heads = 0;
+    c.attention_out_bias = c.qkv_bias;
+}
+
+void read_deepseek_experts(const HfReader& r, ModelConfig& c, std::int64_t dense) {
+    const std::int64_t shared = r.optional_size({"n_shared_experts", "num_shared_experts"}, kMaxExperts);
+    c.shared_expert_ffn = shared * c.expert_ffn;
+    if (c.shared_expert_ffn > kMaxFfn) r.error("n_shared_experts", "shared experts wider than " + std::to_string(kMaxFfn));
+    c.first_dense_layers = r.size({"first_k_dense_replace"}, dense, 0, kMaxLayers);
+    const std::int64_t frequency = r.optional_size({"moe_layer_freq"}, kMaxLayers);
+    if (frequency > 1) {
+        // Sparse where i >= first_k_dense_replace and i % moe_layer_freq is 0 (DeepseekV2DecoderLayer).
+        for (std::int64_t i = 0; i < c.layers; ++i) {
+            c.moe_layers.push_back(i >= c.first_dense_layers && i % frequency == 0 ? 1 : 0);
+        }
+    }
+}
+
+void decode_deepseek_v2(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{4096, 30, 32, 102400, 2048}, 11008, 0, 0, 64, 6, 1407});
+    read_latent(r, c, 1536);
+    read_deepseek_experts(r, c, 0);
+}
+
+void decode_deepseek_v3(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{7168, 61, 128, 129280, 4096}, 18432, 0, 0, 256, 8, 2048});
+    read_latent(r, c, 1536);
+    read_deepseek_experts(r, c, 3);
+    c.router_bias = true;  // e_score_correction_bias
+    if (const std::int64_t modules = r.optional_size({"num_nextn_predict_layers"}, 64); modules > 0) {
+        r.warn("/num_nextn_predict_layers: the multi-token-prediction module is left out, as transformers does");
+    }
+}
+
+void decode_deepseek_v32(const HfReader& r, ModelConfig& c) {
+    decode_deepseek_v3(r, c);
+    c.index_heads = r.size({"index_n_heads"}, 64, 1, kMaxHeads);
+    c.index_head_dim = r.size({"index_head_dim"}, 128, 1, kMaxHidden);
+    c.index_topk = r.size({"index_topk"}, 2048, 1, kMaxSeqLen);
+}
+
+void decode_glm4_moe(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{4096, 46, 96, 151552, 131072}, 10944, 8, 128, 128, 8, 1408});
+    c.attention_out_bias = false;
+    read_deepseek_experts(r, c, 1);
+    if (r.optional_flag({"use_qk_norm"}, false)) c.qk_norm = QkNormKind::PerHead;
+    c.router_bias = true;
+    r.ignore({"num_nextn_predict_layers"});
+}
+
+void decode_gpt_oss(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{2880, 36, 64, 201088, 131072}, 0, 8, 64, 128, 4, 2880}, false);
+    c.qkv_bias = c.attention_out_bias = r.flag({"attention_bias"}, true);
+    c.expert_bias = c.router_bias = c.attention_sinks = true;
+    c.window = r.size({"sliding_window"}, 128, 1, kMaxSeqLen);
+    read_layer_types(r, c, 2);
+}
+
+void decode_llama4(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{5120, 48, 40, 202048, 131072}, 0, 8, 128, 16, 1, 8192}, false);
+    c.ffn = r.size({"intermediate_size_mlp"}, 16384, 1, kMaxFfn);
+    c.shared_expert_ffn = c.expert_ffn;
+    c.moe_every = r.size({"interleave_moe_layer_step"}, 1, 1, kMaxLayers);
+    if (r.optional_flag({"use_qk_norm"}, true)) r.ignore({"use_qk_norm"});  // an L2 norm without parameters
+    // Three of four layers attend within chunks (Llama4TextConfig.no_rope_layer_interval).
+    c.window = r.optional_size({"attention_chunk_size"}, kMaxSeqLen);
+    c.global_every = 4;
+    if (r.has({"layer_types"})) read_layer_types(r, c, 4);
+    r.ignore({"no_rope_layers", "attn_temperature_tuning", "floor_scale", "attn_scale", "moe_layers", "for_llm_compressor"});
+}
+
+void decode_openmoe(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{2048, 24, 24, 256384, 2048}, 0, 0, 128, 32, 2, 8192}, false);
+    c.ffn = c.shared_expert_ffn = c.expert_ffn;  // dense layers, experts and the extra MLP are equally wide
+    c.shared_expert_norm = true;
+    c.moe_every = r.size({"moe_layer_interval"}, 4, 1, kMaxLayers);
+    r.ignore({"capacity_factor_train", "capacity_factor_eval", "min_capacity", "noisy_policy", "drop_tks",
+              "expert_parallel", "gated"});
+}
+
+void decode_mimo(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{4096, 48, 64, 152576, 262144}, 16384, 4, 192, 256, 8, 2048});
+    c.v_head_dim = r.size({"v_head_dim"}, 128, 1, kMaxHidden);
+    c.window = r.size({"sliding_window", "sliding_window_size"}, 128, 1, kMaxSeqLen);
+    c.sliding_kv_heads = r.size({"swa_num_key_value_heads"}, 8, 1, kMaxHeads);
+    if (r.has({"swa_num_attention_heads"}) && r.size({"swa_num_attention_heads"}, 64, 1, kMaxHeads) != c.heads) {
+        r.error("swa_num_attention_heads", "differs from num_attention_heads: not modelled");
+    }
+    if (r.has({"swa_head_dim"}) && r.size({"swa_head_dim"}, 192, 1, kMaxHidden) != c.head_dim) {
+        r.error("swa_head_dim", "differs from head_dim: not modelled");
+    }
+    if (r.has({"hybrid_layer_pattern"})) {
+        read_layer_flags(r, "hybrid_layer_pattern", c.layers, c.sliding_layers);
+    } else {
+        r.error("hybrid_layer_pattern", "required key is missing");
+    }
+    if (r.has({"moe_layer_freq"})) read_layer_flags(r, "moe_layer_freq", c.layers, c.moe_layers);
+    c.attention_sinks = r.optional_flag({"add_swa_attention_sink_bias"}, false);
+    c.sliding_sinks_only = !r.optional_flag({"add_full_attention_sink_bias"}, false);
+    c.router_bias = true;
+    r.ignore({"swa_rope_theta", "swa_v_head_dim", "attention_chunk_size", "attention_value_scale", "n_shared_experts"});
+}
+
+void decode_minimax_m3(const HfReader& r, ModelConfig& c) {
+    read_moe(r, c, {{6144, 60, 64, 200064, 1048576}, 12288, 4, 128, 128, 4, 3072}, false);
+    c.ffn = r.size({"dense_intermediate_size"}, 12288, 1, kMaxFfn);
+    c.shared_expert_ffn = r.optional_size({"shared_intermediate_size"}, kMaxFfn) *
+                          r.optional_size({"n_shared_experts"}, kMaxExperts);
+    if (c.shared_expert_ffn > kMaxFfn) r.error("n_shared_experts", "shared experts wider than " + std::to_string(kMaxFfn));
+    if (r.has({"moe_layer_freq"})) read_layer_flags(r, "moe_layer_freq", c.layers, c.moe_layers);
+    if (r.optional_flag({"use_qk_norm"}, false)) c.qk_norm = QkNormKind::PerHead;
+    c.router_bias = r.optional_flag({"use_routing_bias"}, false);
+    if (r.has({"sparse_attention_config"})) {
+        r.warn("/sparse_attention_config: the index branch is not modelled, attention is taken as dense");
+    }
+    if (r.has({"num_mtp_modules"})) r.warn("/num_mtp_modules: multi-token-prediction modules are left out");
+    r.ignore({"moe_intermediate_size", "attention_output_gate", "first_k_dense_replace", "num_nextn_predict_layers",
+              "qk_norm_type", "use_gemma_norm"});
+}
+
+}  // namespace
+
+std::span<const HfModelType> hf_moe_types() {
+    static const std::array types{
+        HfModelType{"mixtral", "moe", decode_mixtral},
+        HfModelType{"qwen2_moe", "moe", decode_qwen2_moe},
+        HfModelType{"qwen3_moe", "moe", decode_qwen3_moe},
+        HfModelType{"qwen3_vl_moe_text", "moe", decode_qwen3_moe},
+        HfModelType{"olmoe", "moe", decode_olmoe},
+        HfModelType{"gpt_oss", "moe", decode_gpt_oss},
+        HfModelType{"llama4_text", "moe", decode_llama4},
+        HfModelType{"openmoe", "moe", decode_openmoe},
+        HfModelType{"glm4_moe", "moe", decode_glm4_moe},
+        HfModelType{"mimo_v2_flash", "moe", decode_mimo},
+        HfModelType{"minimax_m3", "moe", decode_minimax_m3},
+        HfModelType{"deepseek_v2", "deepseek", decode_deepseek_v2},
+        HfModelType{"deepseek_v3", "deepseek", decode_deepseek_v3},
+        HfModelType{"kimi_k2", "deepseek", decode_deepseek_v3},
+        HfModelType{"deepseek_v32", "deepseek", decode_deepseek_v32},
+    };
+    return types;
+}
+
+}  // namespace tw

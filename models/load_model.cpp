@@ -1,0 +1,81 @@
+#include "models/load_model.hpp"
+
+#include <filesystem>
+
+#include "base/json.hpp"
+#include "base/nearest.hpp"
+#include "models/data/embedded.hpp"
+#include "models/families/model_config_json.hpp"
+#include "models/families/registry.hpp"
+#include "models/formats/hf_config.hpp"
+
+namespace tw {
+namespace {
+
+// A document's own name where it carries one, else the file's.
+std::string stem_of(std::string_view path) {
+    const std::filesystem::path file{std::string(path)};
+    const std::string stem = file.stem().string();
+    if (stem == "config" && file.has_parent_path()) return file.parent_path().filename().string();
+    return stem;
+}
+
+// Errors of a document point into it; the file is named before the pointer.
+Errors in_file(Errors errors, std::string_view path) {
+    for (Error& error : errors) error.context = std::string(path) + (error.context.empty() ? "" : ": " + error.context);
+    return errors;
+}
+
+Result<LoadedModel> built(const ModelConfig& config, std::vector<std::string> warnings) {
+    auto graph = build_model(config);
+    if (!graph) return graph.errors();
+    return LoadedModel{std::move(*graph), std::move(warnings)};
+}
+
+Result<LoadedModel> load_json(const Json& document, std::string_view path) {
+    if (document.is_object() && document.contains("schema")) {
+        auto config = model_config_from_json(document);
+        if (!config) return config.errors();
+        return built(*config, {});
+    }
+    auto model = read_hf_config(document, stem_of(path));
+    if (!model) return model.errors();
+    return built(model->config, std::move(model->warnings));
+}
+
+bool looks_like_json(std::string_view text) {
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    return first != std::string_view::npos && text[first] == '{';
+}
+
+}  // namespace
+
+std::vector<std::string> model_names() { return embedded_names("models"); }
+
+Result<LoadedModel> load_model_text(std::string_view text, std::string_view path) {
+    if (!looks_like_json(text)) {
+        return Error{ErrorCode::Unreadable, "is neither a JSON document nor a profile graph", std::string(path), ""};
+    }
+    auto document = parse_json(text, path);
+    if (!document) return document.errors();
+    auto model = load_json(*document, path);
+    if (!model) return in_file(model.errors(), path);
+    return model;
+}
+
+Result<LoadedModel> load_model(std::string_view name_or_path) {
+    const std::string name(name_or_path);
+    if (const std::string_view preset = embedded_document("models/" + name + ".json"); !preset.empty()) {
+        return load_model_text(preset, name);
+    }
+    const bool is_path = name.find('/') != std::string::npos || name.find('.') != std::string::npos;
+    std::error_code ec;
+    if (!is_path && !std::filesystem::exists(name, ec)) {
+        return Error{ErrorCode::Usage, "unknown model '" + name + "'", "--model", unknown_name_hint(name, model_names())};
+    }
+    auto text = read_text_file(name);
+    if (!text) return text.errors();
+    return load_model_text(*text, name);
+}
+
+}  // namespace tw
