@@ -304,6 +304,14 @@ Result<Cluster> cluster_from_json(const Json& document, const std::string& point
         object.error("groups", std::to_string(devices) + " devices are more than " +
                                    std::to_string(kMaxClusterDevices));
     }
+    const bool one_node = !errors.empty() || cluster.nodes() == 1;
+    for (std::size_t i = 0; !one_node && i < groups.size(); ++i) {
+        if (cluster.groups[i].type.nics > 0) continue;
+        errors.push_back({ErrorCode::Unreadable,
+                          "a node without NICs in a cluster of " + std::to_string(cluster.nodes()) + " nodes",
+                          object.pointer("groups") + "/" + std::to_string(i) + "/node",
+                          "give it nics and their bandwidth"});
+    }
     object.finish();
     if (!errors.empty()) return errors;
     return cluster;

@@ -128,6 +128,17 @@ TEST(ClusterJson, ReportsAllErrorsWithTheirPointers) {
     EXPECT_NE(hint_at("/nodes_per_rack").find("did you mean 'nodes_per_pod'"), std::string::npos);
 }
 
+TEST(ClusterJson, NodesWithoutNicsStandAlone) {
+    Json document = parsed(kMixed);
+    document["groups"][2]["node"]["nics"] = 0;
+    const Errors errors = errors_of(document);
+    EXPECT_TRUE(has_error_at(errors, "/groups/2/node")) << to_string(errors);
+    Json alone = document;
+    alone["groups"] = Json::array({document["groups"][2]});
+    alone["groups"][0]["count"] = 1;
+    EXPECT_TRUE(errors_of(alone).empty());
+}
+
 TEST(ClusterJson, RefusesWhatIsNoCluster) {
     for (const char* text :
          {"[]", "3", "null", "\"h100:8\"", "{}", R"({"schema": "trainwright/plan", "version": 1})",
