@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "plan/schedule/schedule.hpp"
@@ -16,6 +17,10 @@ Errors check_order(const ComputeOrder& order);
 
 // The rank-by-step grid of an order, one column a unit-cost step, with "<-- ERROR HERE" beside the offending cell's rank
 // where `error` names one.
+// (An action that cannot start stands behind all that can.)
 std::string format_grid(const ComputeOrder& order, const Error* error = nullptr);
+
+// The same grid as cells, rows of equal length; "" is an idle step.
+std::vector<std::vector<std::string>> order_grid(const ComputeOrder& order);
 
 }  // namespace tw

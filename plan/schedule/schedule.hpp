@@ -104,13 +104,17 @@ struct ComputeOrder {
     StepBoundary boundary = StepBoundary::Barrier;
     Semantics semantics = Semantics::Synchronous;
     bool splits_backward = false;      // has BackwardInput and BackwardWeight
-    int weight_versions = 1;           // the most kept by any rank; Action::weight_version is modulo this
+    int weight_versions = 1;           // the most kept by any rank
+    std::vector<std::uint16_t> versions_of_rank;  // kept by each; Action::weight_version is modulo this. Empty: 1
     int backwards_per_update = 0;      // a rank's own backwards of a stage between optimizer steps; 0: all of a step
     std::vector<std::uint16_t> rank_of_stage;      // replica 0's rank
     std::vector<std::uint16_t> replicas_of_stage;
     // Microbatches are numbered through all steps: 0 .. steps * microbatches - 1.
     std::vector<std::vector<Action>> ranks;
 
+    [[nodiscard]] int kept_versions(std::size_t rank) const {
+        return versions_of_rank.empty() ? 1 : versions_of_rank[rank];
+    }
     [[nodiscard]] int total_microbatches() const { return steps * microbatches; }
     // The rank that runs `stage` for `microbatch`: replicas take turns.
     [[nodiscard]] int rank_of(int stage, int microbatch) const {

@@ -21,6 +21,18 @@ ComputeOrder empty_order(const ScheduleShape& shape, const GeneratorInfo& info) 
     return order;
 }
 
+void place_in_a_v(ComputeOrder& order) {
+    const std::size_t ranks = order.ranks.size();
+    for (std::size_t r = 0; r < ranks; ++r) {
+        order.rank_of_stage[r] = static_cast<std::uint16_t>(r);
+        order.rank_of_stage[2 * ranks - 1 - r] = static_cast<std::uint16_t>(r);
+    }
+}
+
+int steps_for_a_period(int microbatches, int workers) {
+    return std::max(4, 2 + (2 * workers + microbatches - 1) / microbatches);
+}
+
 Errors check_shape(const ScheduleShape& shape, const GeneratorInfo& info) {
     constexpr int kMaxStages = 16384;  // stages are 16 bits wide, and a peer has two lanes
     constexpr int kMaxMicrobatches = 1 << 20;

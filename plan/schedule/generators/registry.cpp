@@ -10,9 +10,9 @@ namespace {
 
 const auto& table() {
     static const std::array generators = {
-        &naive_schedule(),
-        &gpipe_schedule(),
-        &one_f_one_b_schedule(),
+        &naive_schedule(),       &gpipe_schedule(),       &pipedream_schedule(),  &pipedream_2bw_schedule(),
+        &one_f_one_b_schedule(), &interleaved_schedule(), &looped_bfs_schedule(), &zb_h1_schedule(),
+        &zb_h2_schedule(),       &zb_v_schedule(),        &dualpipev_schedule(),
     };
     return generators;
 }

@@ -15,8 +15,8 @@ namespace {
 class StageUpdater {
   public:
     StageUpdater(const ComputeOrder& order, const LoweringOptions& options, Schedule& schedule,
-                 ProgramEdit& edit, std::uint16_t stage)
-        : options_(options), schedule_(schedule), edit_(edit), stage_(stage), kept_(order.weight_versions) {
+                 ProgramEdit& edit, std::uint16_t stage, int kept)
+        : options_(options), schedule_(schedule), edit_(edit), stage_(stage), kept_(kept) {
         period_ = std::max(order.backwards_per_update, 1);
         std::vector<std::uint16_t> replicas;
         for (int i = 0; i < order.replicas_of_stage[stage]; ++i) {
@@ -129,7 +129,7 @@ void update_asynchronously(const ComputeOrder& order, const LoweringOptions& opt
         for (std::size_t s = 0; s < order.rank_of_stage.size(); ++s) {
             const std::size_t first = order.rank_of_stage[s];
             if (r < first || r >= first + order.replicas_of_stage[s]) continue;
-            StageUpdater(order, options, schedule, edit, static_cast<std::uint16_t>(s)).run();
+            StageUpdater(order, options, schedule, edit, static_cast<std::uint16_t>(s), order.kept_versions(r)).run();
         }
         edit.apply();
     }

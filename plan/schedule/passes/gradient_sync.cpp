@@ -28,7 +28,8 @@ void synchronise_gradients(const LoweringOptions& options, Schedule& schedule) {
         std::size_t unseen = schedule.stages_of_rank(rank).size();
         for (std::size_t i = edit.size(); i-- > 0 && (unseen > 0 || options.sync_every_microbatch);) {
             const Instruction& instruction = edit.at(i);
-            if (is_compute(instruction.opcode)) last_compute = std::max(last_compute, static_cast<std::uint32_t>(i));
+            if (is_compute(instruction.opcode))
+                last_compute = std::max(last_compute, static_cast<std::uint32_t>(i));
             if (!finishes_weight_gradient(instruction)) continue;
             const bool last_chunk = instruction.part == 0 || seen[backward_stage(instruction)] == 0;
             if (seen[backward_stage(instruction)] != 0 && !(options.sync_every_microbatch && last_chunk))
