@@ -81,7 +81,8 @@ void check_framework(const RuleContext& context, PlanCheck& check, const Generat
 // their own formulas.
 void warn_bubble(const RuleContext& context, PlanCheck& check, const GeneratorInfo& info) {
     const ParallelPlan& plan = context.plan;
-    const bool known = info.name == "gpipe" || info.name == "1f1b" || info.name == "interleaved";
+    const bool known = info.name == "gpipe" || info.name == "1f1b" || info.name == "interleaved" ||
+                       info.name == "looped-bfs";
     if (!known || plan.mesh.pp == 1) return;
     const double p = plan.mesh.pp;
     const double bubble = (p - 1) / (plan.virtual_stages * static_cast<double>(plan.microbatches) + p - 1);

@@ -1,0 +1,126 @@
+#include "plan/fix_spec.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/prng.hpp"
+
+namespace tw {
+namespace {
+
+TEST(FixSpec, ReadsValuesRangesAndAlternatives) {
+    const auto fix =
+        parse_fix("tp=8, pp=2|4..8 ,schedule=1f1b|gpipe,mbs=1..8,zero=0..1,recompute=none|full,sp=on");
+    ASSERT_TRUE(fix.has_value()) << to_string(fix.errors());
+    EXPECT_TRUE(fix->tp.allows(8));
+    EXPECT_FALSE(fix->tp.allows(4));
+    for (const auto& [pp, allowed] :
+         {std::pair{1, false}, {2, true}, {3, false}, {4, true}, {8, true}, {9, false}}) {
+        EXPECT_EQ(fix->pp.allows(pp), allowed) << pp;
+    }
+    EXPECT_TRUE(fix->dp.any());
+    EXPECT_TRUE(fix->dp.allows(12345));
+    EXPECT_TRUE(fix->recompute.allows(RecomputeMode::Full));
+    EXPECT_FALSE(fix->recompute.allows(RecomputeMode::Selective));
+    EXPECT_TRUE(fix->schedule.allows("gpipe"));
+    EXPECT_FALSE(fix->schedule.allows("naive"));
+    EXPECT_TRUE(fix->sp.allows(1));
+    EXPECT_FALSE(fix->sp.allows(0));
+    EXPECT_EQ(to_string(*fix),
+              "tp=8,pp=2|4..8,mbs=1..8,zero=0..1,sp=on,recompute=none|full,schedule=1f1b|gpipe");
+}
+
+TEST(FixSpec, AllowsAPlanWhereEveryKeyDoes) {
+    ParallelPlan plan;
+    plan.mesh = {.dp = 2, .pp = 2, .tp = 4, .cp = 1, .ep = 1};
+    plan.stages.resize(2);
+    plan.microbatch = 2;
+    for (const char* spec : {"", "dp=2", "tp=4,pp=2", "cp=1,ep=1,vpp=1", "mbs=1..2", "zero=0", "sp=off",
+                             "schedule=1f1b", "recompute=none|full"}) {
+        EXPECT_TRUE(parse_fix(spec)->allows(plan)) << spec;
+    }
+    for (const char* spec : {"dp=1", "tp=8", "pp=4", "cp=2", "ep=2", "vpp=2", "mbs=3..9", "zero=1..3",
+                             "sp=on", "schedule=gpipe", "recompute=full"}) {
+        EXPECT_FALSE(parse_fix(spec)->allows(plan)) << spec;
+    }
+    plan.stages[1].recompute = RecomputeMode::Full;  // the stages decide, one by one
+    EXPECT_FALSE(parse_fix("recompute=none")->allows(plan));
+    EXPECT_TRUE(parse_fix("recompute=none|full")->allows(plan));
+}
+
+TEST(FixSpec, RefusesWithTheNearestName) {
+    const auto refused = [](const char* spec) {
+        const auto fix = parse_fix(spec);
+        EXPECT_FALSE(fix.has_value()) << spec;
+        if (fix) return Error{};
+        EXPECT_EQ(fix.errors().size(), 1U) << to_string(fix.errors());
+        EXPECT_EQ(fix.error().code, ErrorCode::Usage);
+        EXPECT_EQ(fix.error().context, "--fix");
+        return fix.error();
+    };
+    EXPECT_EQ(refused("zeor=1").message, "unknown key 'zeor'");
+    EXPECT_TRUE(refused("zeor=1").hint.starts_with("did you mean 'zero'?"));
+    EXPECT_TRUE(refused("schedule=1f1").hint.starts_with("did you mean '1f1b'?"));
+    EXPECT_TRUE(refused("recompute=slective").hint.starts_with("did you mean 'selective'?"));
+    EXPECT_TRUE(refused("sp=offf").hint.starts_with("did you mean 'off'?"));
+    EXPECT_EQ(refused("tp").message, "'tp' is not of the form key=value");
+    EXPECT_EQ(refused("tp=2,").message, "'' is not of the form key=value");
+    EXPECT_EQ(refused("tp=4,tp=8").message, "'tp' is given twice");
+    EXPECT_EQ(refused("mbs=8..1").hint, "mbs=1..8");
+    EXPECT_EQ(refused("zero=4").message, "zero: '4' is not an integer from 0 to 3");
+    for (const char* spec : {"tp=", "tp=0", "tp=-1", "tp=8x", "tp=1..", "tp=|8", "tp=99999999999999999999",
+                             "tp=1.5", "mbs=1..2..3", "tp=+8", "=8", "schedule=", "TP=8"}) {
+        refused(spec);
+    }
+    EXPECT_EQ(parse_fix("a=1,tp=x..y,recompute=all").errors().size(), 4U);
+}
+
+TEST(FixSpec, TheCanonicalTextReadsBack) {
+    Prng random(3);
+    const std::vector<std::string> keys = {"dp", "tp", "pp", "vpp", "cp", "ep", "mbs"};
+    for (int round = 0; round < 200; ++round) {
+        std::string spec;
+        for (const std::string& key : keys) {
+            if (random.integer(0, 1) == 0) continue;
+            const std::int64_t low = random.integer(1, 64);
+            spec += fmt::format("{}{}={}", spec.empty() ? "" : ",", key, low);
+            if (random.integer(0, 1) == 1) spec += fmt::format("..{}", low + random.integer(0, 9));
+            if (random.integer(0, 1) == 1) spec += fmt::format("|{}", random.integer(1, 64));
+        }
+        const auto fix = parse_fix(spec);
+        ASSERT_TRUE(fix.has_value()) << spec;
+        EXPECT_EQ(*parse_fix(to_string(*fix)), *fix) << spec;
+    }
+}
+
+// Bytes flipped, dropped and doubled: an error or constraints that print and read back, never a crash.
+TEST(FixSpec, SurvivesMutations) {
+    const std::string seed =
+        "tp=8,pp=2|4..8,schedule=1f1b|gpipe,mbs=1..8,zero=0..1,recompute=none|full,sp=on";
+    Prng random(5);
+    for (int round = 0; round < 5000; ++round) {
+        std::string spec = seed;
+        for (std::int64_t edits = random.integer(1, 3); edits > 0; --edits) {
+            const auto at =
+                static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(spec.size()) - 1));
+            switch (random.integer(0, 2)) {
+                case 0:
+                    spec[at] = static_cast<char>(random.integer(0, 255));
+                    break;
+                case 1:
+                    spec.erase(at, static_cast<std::size_t>(random.integer(1, 4)));
+                    break;
+                default:
+                    spec.insert(at, spec.substr(at, static_cast<std::size_t>(random.integer(1, 8))));
+                    break;
+            }
+            if (spec.empty()) spec.push_back(',');
+        }
+        const auto fix = parse_fix(spec);
+        if (!fix) continue;
+        EXPECT_EQ(*parse_fix(to_string(*fix)), *fix) << spec;
+    }
+}
+
+}  // namespace
+}  // namespace tw
