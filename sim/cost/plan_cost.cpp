@@ -1,0 +1,311 @@
+#include "sim/cost/plan_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/lower_plan.hpp"
+#include "sim/collectives/collective_cost.hpp"
+#include "sim/memory/model_states.hpp"
+
+namespace tw {
+namespace {
+
+SimTime sim_time(double seconds) {
+    return to_sim_time(Seconds(seconds));
+}
+
+// A kernel bound by memory, as the profile times it.
+CurveEstimate memory_kernel(const HardwareProfile& profile, MemoryOpKind kind, double bytes) {
+    Op op;
+    MemoryOp body;
+    body.kind = kind;
+    body.bytes = bytes;
+    op.body = body;
+    return kernel_time(profile, op);
+}
+
+}  // namespace
+
+TransferCost PlanCost::transfer(CollectiveKind kind, double bytes, const GroupPlacement& group,
+                                int node_group) const {
+    TransferCost cost;
+    cost.bytes = bytes;
+    if (group.size <= 1 || bytes <= 0) return cost;
+    CollectiveOptions options;
+    options.oversubscription = group.pods > 1 ? environment_.cluster.oversubscription : 1.0;
+    const CollectiveCost estimate =
+        collective_cost(kind, bytes, group, environment_.node_group(node_group).type,
+                        &environment_.profile(node_group), options);
+    cost.seconds = estimate.seconds;
+    cost.sigma_s = estimate.seconds * estimate.relative_sigma;
+    cost.source = group.nodes > 1 ? ErrorSource::InterNode : ErrorSource::IntraNode;
+    cost.algorithm = estimate.algorithm;
+    cost.out_of_range = estimate.out_of_range;
+    return cost;
+}
+
+TransferCost PlanCost::bucketed(CollectiveKind kind, double bytes, const GroupPlacement& group,
+                                int node_group) const {
+    const double pieces = std::max(1.0, std::ceil(bytes / bucket_bytes(plan_)));
+    TransferCost cost = transfer(kind, bytes / pieces, group, node_group);
+    cost.seconds *= pieces;
+    cost.sigma_s *= pieces;
+    cost.bytes = bytes;
+    return cost;
+}
+
+PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
+                   std::span<const std::uint16_t> ranks, ShapeCostCache& cache)
+    : environment_(environment),
+      plan_(plan),
+      placement_(place_plan(environment.cluster, plan)),
+      rank_of_stage_(ranks.begin(), ranks.end()) {
+    TW_CHECK(ranks.size() == plan.stages.size());
+    std::vector<std::vector<StageSegment>> segments(plan.stages.size());
+    std::vector<GroupPlacement> next(plan.stages.size());
+    for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+        const StageSpec& spec = plan.stages[s];
+        segments[s] = stage_segments(environment.graph, spec);
+        // Equal groups are found by a linear look back: a plan has few distinct stages.
+        const ShapeKey key = shape_key(environment.graph, plan, placement_, spec.node_group);
+        shapes_.push_back(s > 0 && spec.node_group == plan.stages[s - 1].node_group
+                              ? shapes_.back()
+                              : cache.get(environment, key));
+        std::shared_ptr<const StageCostSet> same;
+        for (std::size_t t = 0; t < s && !same; ++t) {
+            const bool ends = t == 0 || s + 1 == plan.stages.size();
+            if (ends || shapes_[t] != shapes_[s] || segments[t] != segments[s]) continue;
+            const auto link = [&](std::size_t a) {
+                return std::pair{placement_.pipeline_link(rank_of_stage_[a]),
+                                 rank_of_stage_[a] == rank_of_stage_[a + 1]};
+            };
+            if (link(t) == link(s) && link(t - 1) == link(s - 1)) same = stages_[t];
+        }
+        stages_.push_back(
+            same ? same
+                 : std::make_shared<StageCostSet>(make_stage(static_cast<int>(s), *shapes_[s], segments[s])));
+    }
+    if (environment.graph.tied_embeddings && plan.mesh.pp > 1) {
+        const double bytes = static_cast<double>(environment.graph.tied_parameters) / plan.mesh.tp * 4.0;
+        tied_ = transfer(CollectiveKind::AllReduce, bytes, placement_.pipeline_link(plan.mesh.pp - 1), 0);
+    }
+    if (placement_.world() > 1) {
+        norm_ = transfer(CollectiveKind::AllReduce, 4.0,
+                         placement_.group({Axis::Tp, Axis::Cp, Axis::Dp, Axis::Pp}), 0);
+    }
+}
+
+StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
+                                  const std::vector<StageSegment>& segments) const {
+    const StageSpec& spec = plan_.stages[static_cast<std::size_t>(s)];
+    const int group = spec.node_group;
+    const HardwareProfile& profile = environment_.profile(group);
+    const NodeType& node = environment_.node_group(group).type;
+    StageCostSet c;
+    c.forward = stage_cost(shape.layers, segments, Opcode::Forward);
+    c.backward = stage_cost(shape.layers, segments, Opcode::Backward);
+    c.backward_input = stage_cost(shape.layers, segments, Opcode::BackwardInput);
+    c.backward_weight = stage_cost(shape.layers, segments, Opcode::BackwardWeight);
+    double saved = 0;
+    for (const StageSegment& segment : segments) {
+        const LayerWork& work = shape.works[static_cast<std::size_t>(segment.layer_class)];
+        c.dense_parameters += static_cast<double>(work.dense_parameters) * segment.count;
+        c.expert_parameters += static_cast<double>(work.expert_parameters) * segment.count;
+        saved += saved_bytes(work, segment.recompute) * segment.count;
+    }
+
+    const ModelStates states = model_states(plan_, c.dense_parameters, c.expert_parameters);
+    const CurveEstimate update =
+        memory_kernel(profile, MemoryOpKind::Optimizer, states.optimizer_traffic_bytes);
+    const CurveEstimate norm = memory_kernel(profile, MemoryOpKind::Copy, states.gradient_norm_traffic_bytes);
+    c.optimizer_s = update.seconds + norm.seconds;
+    if (plan_.offload_optimizer > 0) {  // gradients down, parameters up
+        c.optimizer_s += plan_.offload_optimizer * states.offload_traffic_bytes / node.pcie_bandwidth.value;
+    }
+    c.optimizer_sigma_s = update.seconds * update.sigma + norm.seconds * norm.sigma;
+    c.stash_s = memory_kernel(profile, MemoryOpKind::Copy,
+                              2.0 * (c.dense_parameters + c.expert_parameters) *
+                                  bytes_per_element(plan_.precision.parameters))
+                    .seconds;
+    c.offload_s = node.pcie_bandwidth.value > 0 ? saved / node.pcie_bandwidth.value : 0;
+
+    if (plan_.zero_stage < 3) {
+        const double wire = bytes_per_element(plan_.precision.gradient_reduce);
+        const double element = bytes_per_element(plan_.precision.parameters);
+        const int replicas = plan_.mesh.dp * plan_.mesh.cp;
+        const auto add = [&](TransferCost& total, const TransferCost& more) {
+            total.seconds += more.seconds;
+            total.sigma_s += more.sigma_s;
+            total.bytes += more.bytes;
+            total.out_of_range |= more.out_of_range;
+            if (more.seconds > 0) total.source = more.source, total.algorithm = more.algorithm;
+        };
+        const auto sync = [&](double parameters, AxisSet axes, int size) {
+            if (parameters <= 0 || size <= 1) return;
+            const GroupPlacement whole = placement_.group(axes);
+            if (plan_.zero_stage == 0) {
+                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire, whole, group));
+                return;
+            }
+            const int shard = plan_.zero_shard > 0 ? std::min(plan_.zero_shard, size) : size;
+            const GroupPlacement inner = shard == size ? whole : placement_.shard_group(axes, shard);
+            add(c.gradient_sync, bucketed(CollectiveKind::ReduceScatter, parameters * wire, inner, group));
+            if (shard < size) {
+                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire / shard,
+                                              placement_.replica_group(axes, shard), group));
+            }
+            add(c.parameter_gather, bucketed(CollectiveKind::AllGather, parameters * element, inner, group));
+        };
+        sync(c.dense_parameters, {Axis::Dp, Axis::Cp}, replicas);
+        if (c.expert_parameters > 0) sync(c.expert_parameters, {Axis::Edp}, plan_.mesh.expert_dp());
+        if (spec.replicas > 1) {  // PipeDream's replicated stage: its replicas are neighbours in rank order
+            GroupPlacement replicas_group;
+            replicas_group.size = replicas_group.per_node = spec.replicas;
+            replicas_group.nodes = (spec.replicas + node.devices - 1) / node.devices;
+            replicas_group.per_node = std::min(spec.replicas, node.devices);
+            add(c.gradient_sync,
+                bucketed(CollectiveKind::AllReduce, c.dense_parameters * wire, replicas_group, group));
+        }
+    }
+
+    const auto boundary = [&](int cut, int a, int b) {
+        const int ra = rank_of_stage_[static_cast<std::size_t>(a)];
+        const int rb = rank_of_stage_[static_cast<std::size_t>(b)];
+        if (ra == rb) return TransferCost{};
+        const int from = (ra + 1) % plan_.mesh.pp == rb ? ra : rb;
+        return transfer(CollectiveKind::SendRecv, environment_.graph.cut_bytes(cut, shape.shape),
+                        placement_.pipeline_link(from), group);
+    };
+    if (s + 1 < plan_.stage_count()) c.send_activation = boundary(spec.last_layer, s, s + 1);
+    if (s > 0) c.send_gradient = boundary(spec.first_layer, s, s - 1);
+    return c;
+}
+
+std::vector<double> PlanCost::parameters() const {
+    std::vector<double> result;
+    for (const auto& stage : stages_)
+        result.push_back(stage->dense_parameters + stage->expert_parameters);
+    return result;
+}
+
+StageCosts PlanCost::stage_costs() const {
+    StageCosts costs;
+    for (int s = 0; s < stages(); ++s) {
+        const StageCostSet& c = stage(s);
+        costs.forward.push_back(c.forward.device_time());
+        costs.backward_input.push_back(c.backward_input.device_time());
+        costs.backward_weight.push_back(c.backward_weight.device_time());
+        costs.transfer = std::max(costs.transfer, sim_time(c.send_activation.seconds));
+        double saved = 0, held = 0;
+        for (const StageSegment& segment :
+             stage_segments(environment_.graph, plan_.stages[static_cast<std::size_t>(s)])) {
+            const LayerWork& work = shape(s).works[static_cast<std::size_t>(segment.layer_class)];
+            saved += saved_bytes(work, segment.recompute) * segment.count;
+            held += weight_gradient_bytes(work) * segment.count;
+        }
+        costs.activation_bytes.push_back(saved);
+        costs.weight_grad_bytes.push_back(std::min(held, saved));
+    }
+    return costs;
+}
+
+std::vector<int> backward_chunks(const Schedule& schedule) {
+    std::vector<int> chunks(static_cast<std::size_t>(schedule.stages), 1);
+    for (const DurationKey& key : schedule.duration_classes) {
+        if (!is_backward(key.opcode)) continue;
+        chunks[key.stage] = std::max(chunks[key.stage], static_cast<int>(key.part));
+    }
+    return chunks;
+}
+
+PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vector<int>& chunks) const {
+    const StageCostSet& c = stage(key.stage);
+    const int parts = chunks[key.stage];
+    const SimTime dispatch = sim_time(environment_.dispatch_s);
+    const auto phase = [](const PhaseCost& p, int share) {
+        return InstructionCost{p.device_time() / share, p.host_time() / share,
+                               p.host_to_device_time() / share};
+    };
+    const auto wire = [&](double seconds) {
+        const SimTime d = sim_time(seconds);
+        return InstructionCost{d, dispatch, dispatch + d};
+    };
+    const auto kernel = wire;
+    switch (key.opcode) {
+        case Opcode::Forward:
+            return phase(c.forward, 1);
+        case Opcode::Backward:
+            return phase(c.backward, key.part > 0 ? parts : 1);
+        case Opcode::BackwardInput:
+            return phase(c.backward_input, 1);
+        case Opcode::BackwardWeight:
+            return phase(c.backward_weight, key.part > 0 ? parts : 1);
+        case Opcode::OverlapForwardBackward: {
+            // Both halves' kernels share the device; each half's collectives hide behind the other's kernels.
+            const StageCostSet& b = stage(key.stage2);
+            const double kernels = c.forward.kernel_s + b.backward.kernel_s;
+            const auto collectives = [](const PhaseCost& p) {
+                return p.tp.total_s + p.cp.total_s + p.ep.total_s + p.dp.total_s;
+            };
+            const double device = std::max(kernels, collectives(c.forward) + collectives(b.backward));
+            const SimTime d = sim_time(device);
+            const SimTime host = c.forward.host_time() + b.backward.host_time();
+            return {d, host, std::max(d, host)};
+        }
+        case Opcode::SendActivation:
+        case Opcode::RecvGrad:
+            return wire(key.opcode == Opcode::RecvGrad ? stage(key.stage2).send_gradient.seconds
+                                                       : c.send_activation.seconds);
+        case Opcode::RecvActivation:
+            return wire(stage(key.stage2).send_activation.seconds);
+        case Opcode::SendGrad:
+            return wire(c.send_gradient.seconds);
+        case Opcode::AllReduce:
+            if (key.group > 0) return wire(tied_.seconds);
+            return wire(c.gradient_sync.seconds / parts);
+        case Opcode::ReduceScatter:
+            return wire(c.gradient_sync.seconds / parts);
+        case Opcode::AllGather:
+            return wire(c.parameter_gather.seconds);
+        case Opcode::Broadcast:
+            return wire(c.parameter_gather.seconds);
+        case Opcode::GradNorm:
+            return wire(norm_.seconds);
+        case Opcode::OptimizerStep:
+            return kernel(c.optimizer_s);
+        case Opcode::StashWeights:
+            return kernel(c.stash_s);
+        case Opcode::Offload:
+        case Opcode::Reload:
+            return wire(c.offload_s);
+        case Opcode::AllToAll:
+        case Opcode::Unshard:
+        case Opcode::Reshard:
+        case Opcode::Free:
+        case Opcode::Wait:
+            return {};
+    }
+    return {};
+}
+
+CostTable PlanCost::table(const Schedule& schedule, const CompiledSchedule& compiled) const {
+    CostTable table(compiled);
+    const bool host = environment_.dispatch_s > 0;
+    if (host) table.enable_host();
+    const std::vector<int> chunks = backward_chunks(schedule);
+    std::vector<InstructionCost> costs;
+    for (const DurationKey& key : schedule.duration_classes)
+        costs.push_back(cost(key, chunks));
+    for (int r = 0; r < compiled.ranks; ++r) {
+        for (std::size_t k = 0; k < costs.size(); ++k) {
+            const std::uint32_t slot = compiled.slot_of(r, static_cast<int>(k));
+            table.duration[slot] = costs[k].duration;
+            if (!host) continue;
+            table.dispatch[slot] = costs[k].dispatch;
+            table.host_path[slot] = costs[k].host_path;
+        }
+    }
+    return table;
+}
+
+}  // namespace tw

@@ -1,0 +1,79 @@
+// PlanCost: the duration of every instruction of a plan's schedule, with what it is made of.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "plan/schedule/generator.hpp"
+#include "sim/cost/shape_cost.hpp"
+#include "sim/engine/engine.hpp"
+
+namespace tw {
+
+struct TransferCost {
+    double seconds = 0, sigma_s = 0, bytes = 0;
+    ErrorSource source = ErrorSource::IntraNode;
+    std::string_view algorithm;
+    bool out_of_range = false;
+};
+
+struct StageCostSet {
+    PhaseCost forward, backward, backward_input, backward_weight;
+    double dense_parameters = 0, expert_parameters = 0;  // held by one rank
+    double optimizer_s = 0, optimizer_sigma_s = 0;       // one step's update, gradient norm included
+    TransferCost gradient_sync;                          // all of the stage's gradients, once
+    TransferCost parameter_gather;                       // ZeRO-1/2
+    TransferCost send_activation;                        // to the next stage
+    TransferCost send_gradient;                          // to the previous stage
+    double stash_s = 0;                                  // copy of the weights (PipeDream)
+    double offload_s = 0;                                // activations of one microbatch over PCIe, one way
+};
+
+class PlanCost {
+  public:
+    // `plan` has passed check_plan; rank_of_stage is its schedule's placement. Equal stages share one
+    // computation. Keeps references to `environment` and `plan`.
+    PlanCost(const Environment& environment, const ParallelPlan& plan,
+             std::span<const std::uint16_t> rank_of_stage, ShapeCostCache& cache);
+
+    [[nodiscard]] const StageCostSet& stage(int s) const { return *stages_[static_cast<std::size_t>(s)]; }
+    [[nodiscard]] int stages() const { return static_cast<int>(stages_.size()); }
+    [[nodiscard]] const ShapeCost& shape(int s) const { return *shapes_[static_cast<std::size_t>(s)]; }
+    [[nodiscard]] std::vector<double> parameters() const;  // of each virtual stage, one rank
+    [[nodiscard]] const TransferCost& tied_embeddings() const { return tied_; }
+    [[nodiscard]] const TransferCost& gradient_norm() const { return norm_; }
+
+    // What drives cost-driven generators.
+    [[nodiscard]] StageCosts stage_costs() const;
+
+    struct InstructionCost {
+        SimTime duration = 0, dispatch = 0, host_path = 0;
+    };
+    // `schedule` is the one the key belongs to: it says into how many chunks a last backward is cut.
+    [[nodiscard]] InstructionCost cost(const DurationKey& key, const std::vector<int>& chunks) const;
+    [[nodiscard]] CostTable table(const Schedule& schedule, const CompiledSchedule& compiled) const;
+
+  private:
+    [[nodiscard]] StageCostSet make_stage(int s, const ShapeCost& shape,
+                                          const std::vector<StageSegment>& segments) const;
+    [[nodiscard]] TransferCost transfer(CollectiveKind kind, double bytes, const GroupPlacement& group,
+                                        int node_group) const;
+    // `bytes` in pieces of at most one bucket.
+    [[nodiscard]] TransferCost bucketed(CollectiveKind kind, double bytes, const GroupPlacement& group,
+                                        int node_group) const;
+
+    const Environment& environment_;
+    const ParallelPlan& plan_;
+    RankPlacement placement_;
+    std::vector<std::uint16_t> rank_of_stage_;
+    std::vector<std::shared_ptr<const ShapeCost>> shapes_;
+    std::vector<std::shared_ptr<const StageCostSet>> stages_;
+    TransferCost tied_, norm_;
+};
+
+// Chunks of each stage's last backward in a schedule: 1 where it is whole.
+std::vector<int> backward_chunks(const Schedule& schedule);
+
+}  // namespace tw

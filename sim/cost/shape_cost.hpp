@@ -1,0 +1,50 @@
+// ShapeCost: every layer class of a model under one shape and placement. A search asks for the same few
+// hundred shapes thousands of times, so they are cached.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "models/hardware/placement.hpp"
+#include "plan/parallel_plan.hpp"
+#include "sim/cost/layer_cost.hpp"
+#include "sim/environment.hpp"
+
+namespace tw {
+
+struct ShapeCost {
+    WorkShape shape;
+    std::vector<LayerWork> works;   // by layer class
+    std::vector<LayerCost> layers;  // by layer class
+};
+
+// What of a plan decides a ShapeCost, comparable.
+struct ShapeKey {
+    WorkShape shape;
+    GroupPlacement tp, cp, ep, etp, shard, replica, expert_shard;
+    bool zero3 = false;
+    bool overlap_tp = false;
+    int parameter_bytes = 2, gradient_bytes = 4;
+    int node_group = 0;
+    friend bool operator==(const ShapeKey&, const ShapeKey&) = default;
+};
+
+ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const RankPlacement& placement,
+                   int node_group);
+
+// Thread-safe; returned objects live as long as somebody holds them.
+class ShapeCostCache {
+  public:
+    std::shared_ptr<const ShapeCost> get(const Environment& environment, const ShapeKey& key);
+
+  private:
+    std::mutex mutex_;
+    std::multimap<std::uint64_t, std::pair<ShapeKey, std::shared_ptr<const ShapeCost>>> entries_;  // by hash
+};
+
+// The degrees and the rank order of a plan on a cluster. CHECKs that check_plan has passed.
+RankPlacement place_plan(const Cluster& cluster, const ParallelPlan& plan);
+
+}  // namespace tw

@@ -1,0 +1,106 @@
+#include "sim/engine/unit_costs.hpp"
+
+#include <algorithm>
+
+#include "plan/schedule/lower.hpp"
+
+namespace tw {
+
+CostTable unit_cost_table(const Schedule& schedule, const CompiledSchedule& compiled,
+                          const UnitStageCosts& costs) {
+    CostTable table(compiled);
+    for (int r = 0; r < compiled.ranks; ++r) {
+        for (std::size_t k = 0; k < schedule.duration_classes.size(); ++k) {
+            SimTime& d = table.duration[compiled.slot_of(r, static_cast<int>(k))];
+            const SimTime f = to_sim_time(costs.forward), b = to_sim_time(costs.backward_input),
+                          w = to_sim_time(costs.backward_weight);
+            switch (schedule.duration_classes[k].opcode) {
+                case Opcode::Forward:
+                    d = f;
+                    break;
+                case Opcode::Backward:
+                    d = b + w;
+                    break;
+                case Opcode::BackwardInput:
+                    d = b;
+                    break;
+                case Opcode::BackwardWeight:
+                    d = w;
+                    break;
+                case Opcode::OverlapForwardBackward:
+                    d = f + b + w;
+                    break;
+                case Opcode::SendActivation:
+                case Opcode::RecvActivation:
+                case Opcode::SendGrad:
+                case Opcode::RecvGrad:
+                    d = to_sim_time(costs.transfer);
+                    break;
+                default:
+                    break;
+            }
+        }
+    }
+    return table;
+}
+
+namespace {
+
+int peak_in_flight(const std::vector<Action>& actions) {
+    int held = 0, peak = 0;
+    const bool split = std::any_of(actions.begin(), actions.end(),
+                                   [](const Action& a) { return a.opcode == Opcode::BackwardWeight; });
+    for (const Action& a : actions) {
+        if (a.opcode == Opcode::Forward || a.opcode == Opcode::OverlapForwardBackward)
+            peak = std::max(peak, ++held);
+        if (a.opcode == Opcode::OverlapForwardBackward || a.opcode == Opcode::BackwardWeight) --held;
+        if (a.opcode == Opcode::Backward) --held;
+        if (a.opcode == Opcode::BackwardInput && !split) --held;
+    }
+    return peak;
+}
+
+}  // namespace
+
+Result<ScheduleSummary> run_schedule_alone(std::string_view name, const ScheduleShape& shape,
+                                           const UnitStageCosts& costs) {
+    StageCosts stage_costs;
+    const auto stages = static_cast<std::size_t>(shape.ranks * shape.virtual_stages);
+    stage_costs.forward.assign(stages, to_sim_time(costs.forward));
+    stage_costs.backward_input.assign(stages, to_sim_time(costs.backward_input));
+    stage_costs.backward_weight.assign(stages, to_sim_time(costs.backward_weight));
+    stage_costs.transfer = to_sim_time(costs.transfer);
+    stage_costs.activation_bytes.assign(stages, 1.0);
+    stage_costs.weight_grad_bytes.assign(stages, 1.0);
+    auto order = generate_order(name, shape, &stage_costs);
+    if (!order) return order.errors();
+    LoweringOptions options;
+    options.grad_sync = LoweringOptions::GradSync::None;
+
+    ScheduleSummary summary;
+    summary.schedule = lower(*order, std::string(name), options);
+    auto compiled = compile_schedule(summary.schedule);
+    if (!compiled) return compiled.errors();
+    const CostTable table = unit_cost_table(summary.schedule, *compiled, costs);
+    EngineWorkspace workspace;
+    summary.times = run_engine(*compiled, table, workspace);
+    summary.trace = trace_engine(summary.schedule, *compiled, table, 2);
+    summary.trace.title = std::string(name);
+    const std::vector<SimTime> busy = busy_times(summary.schedule, *compiled, table);
+    double idle = 0;
+    for (std::size_t r = 0; r < busy.size(); ++r) {
+        RankSummary rank;
+        rank.busy = busy[r];
+        rank.idle = summary.times.period - busy[r];
+        rank.peak_in_flight = peak_in_flight(order->ranks[r]);
+        for (const Action& a : order->ranks[r])
+            rank.weight_versions = std::max(rank.weight_versions, a.weight_version + 1);
+        idle += static_cast<double>(rank.idle);
+        summary.ranks.push_back(rank);
+    }
+    summary.bubble_fraction =
+        idle / (static_cast<double>(summary.times.period) * static_cast<double>(busy.size()));
+    return summary;
+}
+
+}  // namespace tw

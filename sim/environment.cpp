@@ -1,0 +1,31 @@
+#include "sim/environment.hpp"
+
+namespace tw {
+
+FlopRate Environment::peak(Precision precision) const {
+    double total = 0;
+    for (const NodeGroup& g : cluster.groups)
+        total += g.device.peak(precision).value * g.type.devices * g.nodes;
+    return FlopRate(total);
+}
+
+Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cluster cluster) {
+    auto environment = std::make_shared<Environment>();
+    Errors errors;
+    for (const NodeGroup& group : cluster.groups) {
+        auto profile = load_profile(cluster.profile.empty() ? group.device.name : cluster.profile);
+        if (!profile) {
+            errors.insert(errors.end(), profile.errors().begin(), profile.errors().end());
+            continue;
+        }
+        environment->dispatch_s =
+            std::max(environment->dispatch_s, host_dispatch_seconds(*profile, "eager").value_or(0.0));
+        environment->profiles.push_back(std::move(*profile));
+    }
+    if (!errors.empty()) return errors;
+    environment->graph = std::move(graph);
+    environment->cluster = std::move(cluster);
+    return std::shared_ptr<const Environment>(std::move(environment));
+}
+
+}  // namespace tw

@@ -1,0 +1,34 @@
+// Environment: a model on a cluster with the profiles of its devices. Everything a simulation needs beside
+// the plan; immutable and shared by all threads of a search.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.hpp"
+#include "models/graph/layer_graph.hpp"
+#include "models/hardware/cluster.hpp"
+#include "models/hardware/profile.hpp"
+
+namespace tw {
+
+struct Environment {
+    LayerGraph graph;
+    Cluster cluster;
+    std::vector<HardwareProfile> profiles;  // one for each of the cluster's groups
+    double dispatch_s = 0;  // host seconds of one framework op ("eager"); 0: unknown, host ignored
+
+    [[nodiscard]] const HardwareProfile& profile(int group) const {
+        return profiles[static_cast<std::size_t>(group)];
+    }
+    [[nodiscard]] const NodeGroup& node_group(int group) const {
+        return cluster.groups[static_cast<std::size_t>(group)];
+    }
+    // Dense peak of all devices together at a precision.
+    [[nodiscard]] FlopRate peak(Precision precision) const;
+};
+
+// Loads the cluster's profile, or each device's own. Fails where a device has none.
+Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cluster cluster);
+
+}  // namespace tw
