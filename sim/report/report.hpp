@@ -14,20 +14,21 @@ namespace tw {
 
 // One named addend of a memory total, with the formula that made it ("2 bytes x 1.2e9 parameters").
 struct MemoryAddend {
-    std::string name;     // "parameters", "gradients", "master weights", "optimizer states", "activations", "logits", ...
+    std::string name;  // "parameters", "gradients", "master weights", "optimizer states", "activations",
+                       // "logits", ...
     double bytes = 0;
     std::string formula;
 };
 
 struct StageMemory {
-    int rank = 0;  // pipeline rank
+    int rank = 0;                       // pipeline rank
     std::vector<MemoryAddend> addends;  // at the peak's instant
     double peak_allocated_bytes = 0;    // as the framework's allocator counts
     double peak_reserved_bytes = 0;     // with the allocator's rounding and fragmentation
-    double device_bytes = 0;            // as nvidia-smi shows: reserved plus context and communication buffers
+    double device_bytes = 0;  // as nvidia-smi shows: reserved plus context and communication buffers
     double initialisation_peak_bytes = 0;
     double capacity_bytes = 0;
-    std::string peak_instant;           // "rank 0, 0B3: ..." which instruction
+    std::string peak_instant;  // "rank 0, 0B3: ..." which instruction
     double relative_sigma = 0;
     [[nodiscard]] bool fits() const { return device_bytes <= capacity_bytes; }
 };
@@ -39,8 +40,8 @@ struct TimeBreakdown {
     double host = 0;    // device idle because the host had not dispatched yet
     double bubble = 0;  // idle otherwise
     [[nodiscard]] double total() const {
-        return forward + backward + recompute + optimizer + exposed_tp + exposed_dp + exposed_pp + exposed_cp +
-               exposed_ep + host + bubble;
+        return forward + backward + recompute + optimizer + exposed_tp + exposed_dp + exposed_pp +
+               exposed_cp + exposed_ep + host + bubble;
     }
 };
 
@@ -50,43 +51,44 @@ struct RankReport {
     double idle_s = 0;
     double bubble_fraction = 0;
     TimeBreakdown breakdown;
-    int peak_in_flight = 0;   // microbatches (times chunks) whose activations are held
+    int peak_in_flight = 0;  // microbatches (times chunks) whose activations are held
     int weight_versions = 1;
 };
 
 struct CommunicationReport {
-    std::string kind;     // "tp", "dp", "pp", "cp", "ep"
-    double total_s = 0;   // a step, the busiest rank
-    double exposed_s = 0; // of it, not hidden behind compute
-    double bytes = 0;     // sent by a rank, a step
-    std::string algorithm;// "ring simple", of the largest
+    std::string kind;       // "tp", "dp", "pp", "cp", "ep"
+    double total_s = 0;     // a step, the busiest rank
+    double exposed_s = 0;   // of it, not hidden behind compute
+    double bytes = 0;       // sent by a rank, a step
+    std::string algorithm;  // "ring simple", of the largest
 };
 
 struct SimulationReport {
     ParallelPlan plan;
-    double step_time_s = 0;      // the steady period
+    double step_time_s = 0;        // the steady period
     double step_time_sigma_s = 0;  // one standard deviation of the prediction
-    double makespan_s = 0;       // an isolated step
+    double makespan_s = 0;         // an isolated step
     StepBoundary boundary = StepBoundary::Barrier;
-    double tokens_per_s = 0;     // images per second where the model counts images
+    double tokens_per_s = 0;  // images per second where the model counts images
     double samples_per_s = 0;
-    double mfu = 0, hfu = 0;     // shares of the peak of all devices
-    std::string flop_convention; // "Megatron: causal half, head included"
-    double model_flops = 0;      // a step, forward and backward
-    double hardware_flops = 0;   // with recompute
-    double bubble_fraction = 0;  // idle share of the period, all ranks
+    double mfu = 0, hfu = 0;      // shares of the peak of all devices
+    std::string flop_convention;  // "Megatron: causal half, head included"
+    double model_flops = 0;       // a step, forward and backward
+    double hardware_flops = 0;    // with recompute
+    double bubble_fraction = 0;   // idle share of the period, all ranks
     std::vector<RankReport> ranks;
     std::vector<StageMemory> memory;
     std::vector<CommunicationReport> communication;
     std::vector<std::string> critical_path;  // "rank 0: 0F0 12.1 ms", compressed runs
     double lower_bound_s = 0;
-    double energy_j = 0;         // devices at TDP times utilisation model; 0: unknown
-    double usd_per_step = 0;     // 0: no price known
-    std::vector<std::string> warnings;   // out-of-range curves, implausible MFU
-    std::vector<std::string> not_executable;  // parts of the plan that this build's executor cannot run; empty: runs
+    double energy_j = 0;                // devices at TDP times utilisation model; 0: unknown
+    double usd_per_step = 0;            // 0: no price known
+    std::vector<std::string> warnings;  // out-of-range curves, implausible MFU
+    std::vector<std::string>
+        not_executable;  // parts of the plan that this build's executor cannot run; empty: runs
     double peak_allocated_bytes = 0, peak_reserved_bytes = 0, peak_device_bytes = 0;  // largest over ranks
     bool fits = true;
-    Trace trace;                 // filled where asked for
+    Trace trace;  // filled where asked for
 };
 
 }  // namespace tw

@@ -1,0 +1,264 @@
+#include "sim/report/report_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/si_format.hpp"
+#include "base/text_table.hpp"
+#include "plan/trace/ascii_timeline.hpp"
+
+namespace tw {
+namespace {
+
+// Half-width of the central 80 % of a normal distribution, in standard deviations.
+constexpr double kEightyPercent = 1.2816;
+
+std::string heading(std::string_view text, const ReportTextOptions& options) {
+    return "\n" + styled(text, TextStyle::Bold, options.colour) + "\n";
+}
+
+std::string_view boundary_text(StepBoundary boundary) {
+    switch (boundary) {
+        case StepBoundary::Barrier: return "from barrier to barrier";
+        case StepBoundary::RankLocal: return "each rank's own period";
+        case StepBoundary::None: return "the steady period, never flushed";
+    }
+    return {};
+}
+
+struct Share {
+    std::string_view name;
+    double TimeBreakdown::*seconds;
+    std::string_view full, ascii;  // bar glyphs
+    TextStyle style;
+};
+
+constexpr std::array kShares = {
+    Share{"forward", &TimeBreakdown::forward, "█", "#", TextStyle::Cyan},
+    Share{"backward", &TimeBreakdown::backward, "█", "#", TextStyle::Green},
+    Share{"recompute", &TimeBreakdown::recompute, "▓", "%", TextStyle::Yellow},
+    Share{"optimizer", &TimeBreakdown::optimizer, "▓", "%", TextStyle::Blue},
+    Share{"exposed tensor parallel", &TimeBreakdown::exposed_tp, "▒", "~", TextStyle::Magenta},
+    Share{"exposed data parallel", &TimeBreakdown::exposed_dp, "▒", "~", TextStyle::Magenta},
+    Share{"exposed pipeline", &TimeBreakdown::exposed_pp, "▒", "~", TextStyle::Magenta},
+    Share{"exposed context parallel", &TimeBreakdown::exposed_cp, "▒", "~", TextStyle::Magenta},
+    Share{"exposed expert parallel", &TimeBreakdown::exposed_ep, "▒", "~", TextStyle::Magenta},
+    Share{"waiting for the host", &TimeBreakdown::host, "░", ".", TextStyle::Red},
+    Share{"bubble", &TimeBreakdown::bubble, "░", ".", TextStyle::Red},
+};
+
+// Mean over the ranks.
+double mean_share(const SimulationReport& report, double TimeBreakdown::*seconds) {
+    double sum = 0;
+    for (const RankReport& rank : report.ranks) sum += rank.breakdown.*seconds;
+    return report.ranks.empty() ? 0 : sum / static_cast<double>(report.ranks.size());
+}
+
+// "0", "1-14": the rank numbers of consecutive equal rows.
+std::string range_text(int first, int last) { return first == last ? std::to_string(first) : fmt::format("{}-{}", first, last); }
+
+std::string gib(double bytes) { return fmt::format("{:.2f}", bytes / 0x1p30); }
+
+std::vector<std::string> addend_names(const SimulationReport& report) {
+    std::vector<std::string> names;
+    for (const StageMemory& memory : report.memory) {
+        for (const MemoryAddend& addend : memory.addends) {
+            if (std::find(names.begin(), names.end(), addend.name) == names.end()) names.push_back(addend.name);
+        }
+    }
+    return names;
+}
+
+// The cells of one rank's row, its rank number left out.
+std::vector<TableCell> memory_cells(const StageMemory& memory, const std::vector<std::string>& names) {
+    std::vector<TableCell> cells;
+    for (const std::string& name : names) {
+        double bytes = 0;
+        bool any = false;
+        for (const MemoryAddend& addend : memory.addends) {
+            if (addend.name == name) bytes += addend.bytes, any = true;
+        }
+        cells.emplace_back(any ? gib(bytes) : "-");
+    }
+    cells.emplace_back(gib(memory.peak_allocated_bytes));
+    cells.emplace_back(gib(memory.peak_reserved_bytes));
+    cells.emplace_back(gib(memory.device_bytes), memory.fits() ? TextStyle::Green : TextStyle::Red);
+    cells.emplace_back(memory.capacity_bytes > 0 ? gib(memory.capacity_bytes) : "-");
+    return cells;
+}
+
+bool equal_text(const std::vector<TableCell>& a, const std::vector<TableCell>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const TableCell& x, const TableCell& y) { return x.text == y.text; });
+}
+
+std::string ranks_text(const SimulationReport& report, const ReportTextOptions& options) {
+    if (report.ranks.empty()) return {};
+    TextTable table({"rank", "busy", "idle", "bubble", "in flight", "weight versions"});
+    const auto cells = [](const RankReport& rank) {
+        return std::vector<TableCell>{format_duration(rank.busy_s), format_duration(rank.idle_s),
+                                      format_percent(rank.bubble_fraction), std::to_string(rank.peak_in_flight),
+                                      std::to_string(rank.weight_versions)};
+    };
+    for (std::size_t k = 0; k < report.ranks.size();) {
+        std::vector<TableCell> row = cells(report.ranks[k]);
+        std::size_t last = k;
+        while (last + 1 < report.ranks.size() && equal_text(cells(report.ranks[last + 1]), row)) ++last;
+        row.insert(row.begin(), range_text(report.ranks[k].rank, report.ranks[last].rank));
+        table.add_row(std::move(row));
+        k = last + 1;
+    }
+    return heading("Ranks", options) + table.render(TableFormat::Terminal, options.colour, 2);
+}
+
+std::string path_text(const SimulationReport& report, const ReportTextOptions& options) {
+    if (report.critical_path.empty()) return {};
+    std::string out = heading("Critical path", options);
+    const auto shown = std::min(report.critical_path.size(), static_cast<std::size_t>(std::max(0, options.critical_path_lines)));
+    for (std::size_t k = 0; k < shown; ++k) out += fmt::format("  {}\n", report.critical_path[k]);
+    if (shown < report.critical_path.size()) out += fmt::format("  and {} more\n", report.critical_path.size() - shown);
+    return out;
+}
+
+std::string warnings_text(const SimulationReport& report, const ReportTextOptions& options) {
+    if (report.warnings.empty()) return {};
+    std::string out = heading("Warnings", options);
+    for (const std::string& warning : report.warnings) {
+        out += fmt::format("  {}\n", styled(warning, TextStyle::Yellow, options.colour));
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string report_headline(const SimulationReport& report, const ReportTextOptions& options) {
+    std::string out = styled(summary(report.plan), TextStyle::Bold, options.colour) + "\n\n";
+    const auto line = [&](std::string_view name, const std::string& text) {
+        out += fmt::format("{} {}\n", styled(pad_right(name, 13), TextStyle::Dim, options.colour), text);
+    };
+    std::string time = styled(format_duration(report.step_time_s), TextStyle::Bold, options.colour);
+    if (report.step_time_sigma_s > 0) {
+        const double half = kEightyPercent * report.step_time_sigma_s;
+        time += fmt::format(" (80 %: {} to {})", format_duration(std::max(0.0, report.step_time_s - half)),
+                            format_duration(report.step_time_s + half));
+    }
+    line("step time", fmt::format("{}, {}", time, boundary_text(report.boundary)));
+    line("one step", fmt::format("{} alone", format_duration(report.makespan_s)));
+    line("throughput", fmt::format("{}, {}", format_rate(report.tokens_per_s, "tokens/s"),
+                                   format_rate(report.samples_per_s, "samples/s")));
+    std::string flops = fmt::format("MFU {}, HFU {}", format_percent(report.mfu), format_percent(report.hfu));
+    if (!report.flop_convention.empty()) flops += fmt::format(" ({})", report.flop_convention);
+    line("utilisation", flops);
+    line("bubble", fmt::format("{} of the devices' time", format_percent(report.bubble_fraction)));
+    double capacity = 0, worst = -1;
+    for (const StageMemory& memory : report.memory) {
+        const double used = memory.capacity_bytes > 0 ? memory.device_bytes / memory.capacity_bytes : 0;
+        if (used > worst) {
+            worst = used;
+            capacity = memory.capacity_bytes;
+        }
+    }
+    std::string memory = fmt::format("{} allocated, {} reserved, {} on the device", format_bytes(report.peak_allocated_bytes),
+                                     format_bytes(report.peak_reserved_bytes), format_bytes(report.peak_device_bytes));
+    if (capacity > 0) memory += fmt::format(" of {}", format_bytes(capacity));
+    memory += ": " + (report.fits ? styled("fits", TextStyle::Green, options.colour)
+                                  : styled("does not fit", TextStyle::Red, options.colour));
+    line("peak memory", memory);
+    if (report.lower_bound_s > 0) {
+        line("lower bound", fmt::format("{}, the step is {} above", format_duration(report.lower_bound_s),
+                                        format_percent(report.step_time_s / report.lower_bound_s - 1)));
+    }
+    if (report.energy_j > 0) line("energy", fmt::format("{} a step", format_rate(report.energy_j, "J")));
+    if (report.usd_per_step > 0) line("price", fmt::format("${:.2f} a step", report.usd_per_step));
+    if (report.not_executable.empty()) {
+        line("executable", "yes");
+    } else {
+        for (std::size_t k = 0; k < report.not_executable.size(); ++k) {
+            line(k == 0 ? "executable" : "", fmt::format("{}{}", k == 0 ? "no: " : "    ", report.not_executable[k]));
+        }
+    }
+    return out;
+}
+
+std::string time_breakdown_text(const SimulationReport& report, const ReportTextOptions& options) {
+    double total = 0;
+    for (const Share& share : kShares) total += mean_share(report, share.seconds);
+    if (total <= 0) return {};
+    std::string out = heading("Where the time goes (mean of the ranks)", options);
+    const double columns = std::clamp(options.width - 52, 10, 60);
+    for (const Share& share : kShares) {
+        const double seconds = mean_share(report, share.seconds);
+        if (seconds <= 0) continue;
+        // At least one glyph: what takes time does not vanish.
+        const auto length = std::max(1L, std::lround(seconds / total * columns));
+        std::string bar;
+        for (long k = 0; k < length; ++k) bar += options.unicode ? share.full : share.ascii;
+        out += fmt::format("  {} {} {}  {}\n", pad_right(share.name, 25), pad_left(format_duration(seconds), 9),
+                           pad_left(format_percent(seconds / total), 7), styled(bar, share.style, options.colour));
+    }
+    return out;
+}
+
+std::string memory_text(const SimulationReport& report, const ReportTextOptions& options) {
+    if (report.memory.empty()) return {};
+    const std::vector<std::string> names = addend_names(report);
+    std::vector<std::string> headers = {"rank"};
+    headers.insert(headers.end(), names.begin(), names.end());
+    headers.insert(headers.end(), {"allocated", "reserved", "device", "capacity"});
+    TextTable table(std::move(headers));
+    const StageMemory* fullest = &report.memory.front();
+    for (std::size_t k = 0; k < report.memory.size();) {
+        std::vector<TableCell> row = memory_cells(report.memory[k], names);
+        std::size_t last = k;
+        while (last + 1 < report.memory.size() && equal_text(memory_cells(report.memory[last + 1], names), row)) ++last;
+        if (report.memory[k].device_bytes > fullest->device_bytes) fullest = &report.memory[k];
+        row.insert(row.begin(), range_text(report.memory[k].rank, report.memory[last].rank));
+        table.add_row(std::move(row));
+        k = last + 1;
+    }
+    std::string out = heading("Memory at each rank's peak (GiB)", options);
+    out += table.render(TableFormat::Terminal, options.colour, 2);
+    std::string at = fullest->peak_instant.empty() ? "" : fmt::format(", at {}", fullest->peak_instant);
+    out += heading(fmt::format("The peak of rank {}{}", fullest->rank, at), options);
+    TextTable addends({"part", "bytes", "formula"});
+    for (const MemoryAddend& addend : fullest->addends) addends.add_row({addend.name, format_bytes(addend.bytes), addend.formula});
+    addends.align(2, Align::Left);
+    out += addends.render(TableFormat::Terminal, options.colour, 2);
+    if (fullest->initialisation_peak_bytes > 0) {
+        out += fmt::format("  at initialisation {}\n", format_bytes(fullest->initialisation_peak_bytes));
+    }
+    return out;
+}
+
+std::string communication_text(const SimulationReport& report, const ReportTextOptions& options) {
+    if (report.communication.empty()) return {};
+    TextTable table({"kind", "time a step", "exposed", "hidden", "bytes sent", "algorithm"});
+    for (const CommunicationReport& c : report.communication) {
+        const double hidden = c.total_s > 0 ? (c.total_s - c.exposed_s) / c.total_s : 0;
+        table.add_row({c.kind, format_duration(c.total_s), format_duration(c.exposed_s), format_percent(hidden),
+                       format_bytes(c.bytes, ByteUnit::Decimal), c.algorithm});
+    }
+    table.align(5, Align::Left);
+    return heading("Communication (busiest rank)", options) + table.render(TableFormat::Terminal, options.colour, 2);
+}
+
+std::string report_text(const SimulationReport& report, const ReportTextOptions& options) {
+    std::string out = report_headline(report, options);
+    out += time_breakdown_text(report, options);
+    out += ranks_text(report, options);
+    out += memory_text(report, options);
+    out += communication_text(report, options);
+    out += path_text(report, options);
+    if (options.timeline && !report.trace.ranks.empty()) {
+        AsciiTimelineOptions timeline;
+        timeline.width = options.width;
+        timeline.colour = options.colour;
+        timeline.unicode = options.unicode;
+        out += heading("Timeline", options) + ascii_timeline(report.trace, timeline);
+    }
+    return out + warnings_text(report, options);
+}
+
+}  // namespace tw
