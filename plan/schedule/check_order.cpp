@@ -64,6 +64,11 @@ class OrderChecker {
                       "{} stages, {} microbatches, {} steps, {} weight versions: each must be at least 1",
                       order_.stages, order_.microbatches, order_.steps, order_.weight_versions),
                   "order");
+        } else if (!order_.versions_of_rank.empty() &&
+                   order_.versions_of_rank.size() != order_.ranks.size()) {
+            error(fmt::format("{} version counts for {} ranks", order_.versions_of_rank.size(),
+                              order_.ranks.size()),
+                  "order");
         } else if (order_.rank_of_stage.size() != stages || order_.replicas_of_stage.size() != stages) {
             error(fmt::format("{} stages are placed, the order has {}", order_.rank_of_stage.size(), stages),
                   "order");
@@ -85,10 +90,10 @@ class OrderChecker {
         const bool overlap = action.opcode == Opcode::OverlapForwardBackward;
         if (!in_place(rank, action.stage, action.microbatch, context)) return;
         if (overlap && !in_place(rank, action.stage2, action.microbatch2, context)) return;
-        if (action.weight_version >= order_.weight_versions) {
-            return error(
-                fmt::format("weight version {} of {} kept", action.weight_version, order_.weight_versions),
-                context);
+        if (action.weight_version >= order_.kept_versions(rank)) {
+            return error(fmt::format("weight version {} of {} kept", action.weight_version,
+                                     order_.kept_versions(rank)),
+                         context);
         }
         Cell& own = cell(action.stage, action.microbatch);
         switch (action.opcode) {
@@ -177,7 +182,7 @@ class OrderChecker {
             std::vector<int> backwards(static_cast<std::size_t>(order_.stages), 0);
             for (const Action& action : order_.ranks[r]) {
                 const int latest = backwards[action.stage] / period;
-                const int kept = order_.weight_versions;
+                const int kept = order_.kept_versions(r);
                 const int behind = ((latest - action.weight_version) % kept + kept) % kept;
                 if (behind > latest) {
                     error(fmt::format("weight version {} is used before it is made", action.weight_version),

@@ -18,12 +18,14 @@ struct LoweringOptions {
         PerPeer,       // one lane a peer
         Single,        // one communicator: a posted receive can block a later send
     } p2p = P2p::PerDirection;
-    bool batch_p2p = false;  // adjacent send and receive to the same peer form one group (batch_isend_irecv)
+    bool batch_p2p = false;  // adjacent send and receive to the same peer form one group (batch_isend_irecv); a lane a peer
     bool overlap_p2p = true; // false: compute waits for its own sends (Megatron without --overlap-p2p-communication)
 
     enum class GradSync : std::uint8_t { None, AllReduce, ReduceScatter } grad_sync = GradSync::AllReduce;
     bool overlap_grad_sync = true;    // starts with the last backward of a stage, bucket by bucket
-    std::vector<int> buckets;         // gradient buckets of each virtual stage; empty: one each
+    // Gradient buckets of each virtual stage; empty: one each. With overlap the last backward of a stage is split into as
+    // many chunks (Instruction::part), and bucket k is reduced beside chunk k + 2.
+    std::vector<int> buckets;
     bool sync_every_microbatch = false;  // ZeRO-2/3 with accumulation: reduce after each microbatch
     bool gather_params_after_step = false;   // ZeRO-1/2: all-gather of updated parameters
     bool overlap_param_gather = false;       // ... beside the next forward
@@ -34,7 +36,9 @@ struct LoweringOptions {
     bool parameter_server = false;    // asynchronous: gradients to and parameters from a server instead of a collective
 };
 
-// CHECKs that the order is complete (every stage and microbatch once); legality is the generator's and check_plan's.
+// CHECKs that the order does not wait for itself (check_order says whether); legality is the generator's and check_plan's.
+// Every lane layout is free of deadlock, because transfers stand in one global order on all ranks. GradNorm spans all
+// pipeline ranks under StepBoundary::Barrier and stays within one (group 0) otherwise; there is one OptimizerStep a stage.
 Schedule lower(const ComputeOrder& order, std::string generator, const LoweringOptions& options);
 
 }  // namespace tw

@@ -79,7 +79,10 @@ class PipeDream final : public ScheduleGenerator {
             order.rank_of_stage[s] = static_cast<std::uint16_t>(first_rank);
             order.replicas_of_stage[s] = static_cast<std::uint16_t>(replicas[s]);
             const int active = (workers - first_rank + replicas[s] - 1) / replicas[s];
-            order.weight_versions = std::max(order.weight_versions, active);
+            const int kept = shape.vertical_sync ? first_active : active;
+            order.versions_of_rank.insert(order.versions_of_rank.end(), static_cast<std::size_t>(replicas[s]),
+                                          static_cast<std::uint16_t>(kept));
+            order.weight_versions = std::max(order.weight_versions, kept);
             first_rank += replicas[s];
         }
         for (std::size_t s = 0; s < stages; ++s) {
@@ -98,13 +101,14 @@ class PipeDream final : public ScheduleGenerator {
     static void fill(ComputeOrder& order, int stage, int replica, int warm_up, int delay) {
         const int count = order.replicas_of_stage[static_cast<std::size_t>(stage)];
         const int own = order.total_microbatches() / count;
-        auto& actions = order.ranks[static_cast<std::size_t>(
-            order.rank_of_stage[static_cast<std::size_t>(stage)] + replica)];
+        const auto rank =
+            static_cast<std::size_t>(order.rank_of_stage[static_cast<std::size_t>(stage)] + replica);
+        auto& actions = order.ranks[rank];
         actions.reserve(2 * static_cast<std::size_t>(own));
         const auto push = [&](Opcode opcode, int j) {
             Action action = make_action(opcode, stage, j * count + replica);
             action.weight_version =
-                static_cast<std::uint16_t>(std::max(0, j - delay) % order.weight_versions);
+                static_cast<std::uint16_t>(std::max(0, j - delay) % order.kept_versions(rank));
             actions.push_back(action);
         };
         for (int j = 0; j < std::min(warm_up, own); ++j)

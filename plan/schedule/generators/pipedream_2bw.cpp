@@ -40,6 +40,7 @@ class PipeDream2bw final : public ScheduleGenerator {
         order.steps = steps_for_a_period(shape.microbatches, shape.ranks);
         order.backwards_per_update = shape.microbatches;
         order.weight_versions = 2;
+        order.versions_of_rank.assign(order.ranks.size(), 2);
         const int total = order.total_microbatches();
         for (int rank = 0; rank < shape.ranks; ++rank) {
             auto& actions = order.ranks[static_cast<std::size_t>(rank)];

@@ -129,7 +129,9 @@ void update_asynchronously(const ComputeOrder& order, const LoweringOptions& opt
         for (std::size_t s = 0; s < order.rank_of_stage.size(); ++s) {
             const std::size_t first = order.rank_of_stage[s];
             if (r < first || r >= first + order.replicas_of_stage[s]) continue;
-            StageUpdater(order, options, schedule, edit, static_cast<std::uint16_t>(s), order.kept_versions(r)).run();
+            StageUpdater(order, options, schedule, edit, static_cast<std::uint16_t>(s),
+                         order.kept_versions(r))
+                .run();
         }
         edit.apply();
     }

@@ -128,6 +128,7 @@ class TransferPlacer {
     }
 
     [[nodiscard]] std::uint16_t lane(std::uint16_t peer, bool send) const {
+        if (options_.batch_p2p && options_.p2p != LoweringOptions::P2p::Single) return peer;
         switch (options_.p2p) {
             case LoweringOptions::P2p::PerDirection:
                 return static_cast<std::uint16_t>(2 * peer + (send ? 0 : 1));
