@@ -1,0 +1,268 @@
+#include "models/hardware/profile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/nearest.hpp"
+#include "models/data/embedded.hpp"
+#include "models/hardware/profile_json.hpp"
+
+namespace tw {
+namespace {
+
+// The precision whose curve stands in for another one, and how the time changes: tensor-core rates go with
+// the element size (NVIDIA's datasheets: fp8 : fp16 : tf32 = 4 : 2 : 1 from Hopper on; tf32 : fp16 = 1 : 2 on
+// Ampere).
+struct Substitute {
+    const GemmEntry* entry = nullptr;
+    double rate = 1;  // of the asked precision over the entry's own
+    bool scaled = false;
+};
+
+const GemmEntry* find_gemm(const HardwareProfile& profile, Precision precision) {
+    for (const GemmEntry& entry : profile.gemm) {
+        if (entry.precision == precision) return &entry;
+    }
+    return nullptr;
+}
+
+Substitute gemm_entry(const HardwareProfile& profile, Precision precision) {
+    if (const GemmEntry* entry = find_gemm(profile, precision)) return {entry, 1, false};
+    // fp16 and bf16 run at the same rate on every device that has both (datasheets); nothing to flag.
+    if (precision == Precision::Fp16 || precision == Precision::Bf16) {
+        const Precision other = precision == Precision::Fp16 ? Precision::Bf16 : Precision::Fp16;
+        if (const GemmEntry* entry = find_gemm(profile, other)) return {entry, 1, false};
+    }
+    for (const Precision other :
+         {Precision::Bf16, Precision::Fp16, Precision::Tf32, Precision::Fp32, Precision::Fp8}) {
+        if (const GemmEntry* entry = find_gemm(profile, other)) {
+            const double rate = static_cast<double>(bytes_per_element(other)) / bytes_per_element(precision);
+            // A device without fp8 units computes in 16 bits.
+            return {entry, precision == Precision::Fp8 ? 1.0 : rate, true};
+        }
+    }
+    return {&profile.gemm.front(), 1, true};
+}
+
+double combine(double a, double b) {
+    return std::sqrt(a * a + b * b);
+}
+
+struct Estimate {
+    const HardwareProfile& profile;
+
+    KernelEstimate operator()(const Gemm& gemm) const {
+        const Substitute substitute = gemm_entry(profile, gemm.precision);
+        const GemmEntry& entry = *substitute.entry;
+        GemmShape shape{std::max<std::int64_t>(1, gemm.m), std::max<std::int64_t>(1, gemm.n),
+                        std::max<std::int64_t>(1, gemm.k),
+                        std::max<std::int64_t>(1, gemm.batch * gemm.groups)};
+        shape.element_bytes = bytes_per_element(gemm.precision);
+        shape.output_bytes = gemm.accumulate ? 8 : std::max(2, bytes_per_element(gemm.precision));
+        KernelEstimate estimate;
+        if (substitute.rate == 1) {
+            estimate.seconds = gemm_seconds(entry.curve, entry.residual, shape);
+        } else {
+            GemmCurve curve = entry.curve;
+            curve.rate *= substitute.rate;
+            estimate.seconds = gemm_seconds(curve, entry.residual, shape);
+        }
+        estimate.sigma = entry.fit.sigma;
+        const double rows = static_cast<double>(shape.m * shape.batch);
+        estimate.out_of_range = !entry.m.contains(rows) || !entry.n.contains(static_cast<double>(shape.n)) ||
+                                !entry.k.contains(static_cast<double>(shape.k));
+        estimate.scaled = substitute.scaled || !entry.fit.scaled_from.empty();
+        for (const GemmFormEntry& form : profile.gemm_forms) {
+            if (form.form != gemm.form) continue;
+            estimate.seconds *= form.factor;
+            estimate.sigma = combine(estimate.sigma, form.fit.sigma);
+            estimate.scaled = estimate.scaled || !form.fit.scaled_from.empty();
+        }
+        return estimate;
+    }
+
+    KernelEstimate operator()(const Attention& a) const {
+        const AttentionEntry* entry = nullptr;
+        bool exact = false;
+        for (const AttentionEntry& candidate : profile.attention) {
+            if (candidate.backward != a.backward) continue;
+            const bool same = candidate.kernel == a.kernel;
+            if (entry == nullptr || (same && !exact)) entry = &candidate, exact = same;
+        }
+        if (entry == nullptr) return without_attention_curve(a);
+        AttentionShape shape;
+        shape.batch = a.batch, shape.seq_q = a.seq_q, shape.seq_kv = a.seq_kv, shape.heads = a.heads;
+        shape.kv_heads = a.kv_heads, shape.head_dim_qk = a.head_dim_qk, shape.head_dim_v = a.head_dim_v;
+        shape.causal = a.causal, shape.window = a.window, shape.backward = a.backward;
+        shape.element_bytes = bytes_per_element(a.precision);
+        KernelEstimate estimate;
+        estimate.seconds = attention_seconds(entry->curve, shape);
+        estimate.sigma = exact ? entry->fit.sigma : combine(entry->fit.sigma, 0.2);
+        estimate.out_of_range = !entry->seq.contains(static_cast<double>(a.seq_kv)) ||
+                                !entry->head_dim.contains(static_cast<double>(a.head_dim_qk));
+        estimate.scaled = !exact || !entry->fit.scaled_from.empty();
+        return estimate;
+    }
+
+    KernelEstimate operator()(const MemoryOp& m) const {
+        const MemoryEntry* entry = nullptr;
+        for (const MemoryEntry& candidate : profile.memory_ops) {
+            if (candidate.kind == m.kind && (entry == nullptr || candidate.backward == m.backward))
+                entry = &candidate;
+        }
+        KernelEstimate estimate;
+        if (entry == nullptr) {
+            estimate.seconds = memory_seconds(profile.memory, m.bytes);
+            estimate.sigma = combine(profile.memory_fit.sigma, 0.2);
+            estimate.scaled = true;
+            return estimate;
+        }
+        estimate.seconds = memory_seconds(profile.memory, m.bytes, entry->efficiency, entry->extra_latency_s);
+        estimate.sigma = combine(profile.memory_fit.sigma, entry->fit.sigma);
+        estimate.scaled = !entry->fit.scaled_from.empty() || !profile.memory_fit.scaled_from.empty();
+        return estimate;
+    }
+
+    KernelEstimate operator()(const Convolution& c) const {
+        const ConvolutionEntry* entry = nullptr;
+        for (const ConvolutionEntry& candidate : profile.convolution) {
+            if (entry == nullptr || candidate.precision == c.precision) entry = &candidate;
+        }
+        Gemm gemm;
+        const GemmShape shape = implicit_gemm(c);
+        gemm.m = shape.m, gemm.n = shape.n, gemm.k = shape.k, gemm.batch = shape.batch,
+        gemm.precision = c.precision;
+        KernelEstimate estimate = (*this)(gemm);
+        const Substitute substitute = gemm_entry(profile, c.precision);
+        GemmCurve curve = substitute.entry->curve;
+        curve.rate *= substitute.rate;
+        const ConvolutionCurve plain;
+        estimate.seconds = convolution_seconds(entry == nullptr ? plain : entry->curve, curve, c);
+        estimate.sigma = combine(estimate.sigma, entry == nullptr ? 0.3 : entry->fit.sigma);
+        estimate.scaled = entry == nullptr || entry->precision != c.precision || estimate.scaled ||
+                          !entry->fit.scaled_from.empty();
+        return estimate;
+    }
+
+    KernelEstimate operator()(const MeasuredOp& m) const { return {m.seconds, 0, false, false}; }
+    KernelEstimate operator()(const CollectiveOp&) const { return {}; }
+
+    // Devices that no fused attention was measured on: its two products as batched GEMMs (five in the
+    // backward).
+    KernelEstimate without_attention_curve(const Attention& a) const {
+        Gemm scores;
+        scores.m = a.seq_q, scores.n = a.seq_kv, scores.k = a.head_dim_qk, scores.batch = a.batch * a.heads;
+        scores.precision = a.precision;
+        KernelEstimate estimate = (*this)(scores);
+        estimate.seconds *= (a.causal ? 0.5 : 1.0) * (a.backward ? 5.0 : 2.0);
+        estimate.sigma = combine(estimate.sigma, 0.3);
+        estimate.scaled = true;
+        return estimate;
+    }
+};
+
+}  // namespace
+
+KernelEstimate kernel_time(const HardwareProfile& profile, const Op& op) {
+    return std::visit(Estimate{profile}, op.body);
+}
+
+std::optional<CollectiveEstimate> measured_collective(const HardwareProfile& profile, CollectiveKind kind,
+                                                      int group_size, double bytes) {
+    for (const CollectiveEntry& entry : profile.collectives) {
+        if (entry.kind != kind || entry.group_size != group_size) continue;
+        CollectiveEstimate estimate;
+        estimate.seconds = collective_seconds(entry.curve, bytes);
+        estimate.sigma = entry.fit.sigma;
+        estimate.out_of_range = !entry.bytes.contains(bytes);
+        estimate.scaled = !entry.fit.scaled_from.empty();
+        return estimate;
+    }
+    return std::nullopt;
+}
+
+std::optional<double> host_dispatch_seconds(const HardwareProfile& profile, std::string_view mode) {
+    for (const HostEntry& entry : profile.host) {
+        if (entry.mode == mode) return entry.seconds_per_dispatch;
+    }
+    return std::nullopt;
+}
+
+std::vector<std::string> profile_names() {
+    return embedded_names("profiles");
+}
+
+Result<HardwareProfile> load_profile(std::string_view name_or_path) {
+    const std::string name(name_or_path);
+    const std::string_view text = embedded_document("profiles/" + name + ".json");
+    if (!text.empty()) {
+        const Result<Json> document = parse_json(text, name);
+        if (!document) return document.errors();
+        return decode_profile(*document, name);
+    }
+    const std::filesystem::path path(name);
+    if (path.extension() == ".json" || std::filesystem::exists(path)) {
+        const Result<Json> document = read_json_file(path);
+        if (!document) return document.errors();
+        return decode_profile(*document, name);
+    }
+    return Error{ErrorCode::Usage, "unknown hardware profile \"" + name + "\"", "profile",
+                 unknown_name_hint(name, profile_names())};
+}
+
+std::string_view to_string(GemmForm form) {
+    switch (form) {
+        case GemmForm::Forward:
+            return "forward";
+        case GemmForm::InputGrad:
+            return "input_grad";
+        case GemmForm::WeightGrad:
+            return "weight_grad";
+    }
+    return "forward";
+}
+
+std::string_view to_string(MemoryOpKind kind) {
+    switch (kind) {
+        case MemoryOpKind::Norm:
+            return "norm";
+        case MemoryOpKind::Softmax:
+            return "softmax";
+        case MemoryOpKind::Activation:
+            return "activation";
+        case MemoryOpKind::Add:
+            return "add";
+        case MemoryOpKind::Dropout:
+            return "dropout";
+        case MemoryOpKind::Rope:
+            return "rope";
+        case MemoryOpKind::Embedding:
+            return "embedding";
+        case MemoryOpKind::CrossEntropy:
+            return "cross_entropy";
+        case MemoryOpKind::Cast:
+            return "cast";
+        case MemoryOpKind::Copy:
+            return "copy";
+        case MemoryOpKind::Permute:
+            return "permute";
+        case MemoryOpKind::Optimizer:
+            return "optimizer";
+        case MemoryOpKind::GradAccumulate:
+            return "grad_accumulate";
+        case MemoryOpKind::BiasAct:
+            return "bias_act";
+        case MemoryOpKind::BiasDropoutAdd:
+            return "bias_dropout_add";
+        case MemoryOpKind::Router:
+            return "router";
+        case MemoryOpKind::Pool:
+            return "pool";
+        case MemoryOpKind::Other:
+            return "other";
+    }
+    return "other";
+}
+
+}  // namespace tw

@@ -1,0 +1,146 @@
+// How fast one device, and the links inside its usual node, really run: parameters of the curves in curves/,
+// fitted to published microbenchmarks by scripts/fit_profiles, each with its source, its range and its error
+// on shapes that the fit never saw. Documents: models/data/profiles/<device>.json, schema
+// "trainwright/profile" version 1.
+//
+// Units: seconds, bytes, bytes/s, FLOP/s. Collective sizes are nccl-tests' size column (CollectiveOp::bytes).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "models/graph/op.hpp"
+#include "models/hardware/curves/attention_curve.hpp"
+#include "models/hardware/curves/collective_curve.hpp"
+#include "models/hardware/curves/convolution_curve.hpp"
+#include "models/hardware/curves/gemm_curve.hpp"
+#include "models/hardware/curves/memory_curve.hpp"
+
+namespace tw {
+
+// Where an entry comes from and how well it predicts. Errors are |log(measured / predicted)| on held-out
+// points.
+struct FitRecord {
+    std::string source;       // measurement (repository and file), paper or datasheet
+    std::string scaled_from;  // sibling whose figures were scaled by datasheet; "": measured on this device
+    double sigma = 0.15;      // relative: 80th percentile of the held-out error / 1.2816
+    double median = 0, p90 = 0;  // held-out errors; 0 where nothing was held out
+    std::int64_t points = 0;     // measurements used
+    std::int64_t held_out = 0;   // measurements left out
+
+    friend bool operator==(const FitRecord&, const FitRecord&) = default;
+};
+
+struct Range {
+    double low = 0, high = 0;  // inclusive
+    [[nodiscard]] bool contains(double x) const { return x >= low && x <= high; }
+    friend bool operator==(const Range&, const Range&) = default;
+};
+
+struct GemmEntry {
+    Precision precision = Precision::Bf16;
+    GemmCurve curve;
+    ResidualGrid residual;
+    Range m, n, k;  // measured
+    FitRecord fit;
+    friend bool operator==(const GemmEntry&, const GemmEntry&) = default;
+};
+
+// Time of a GEMM form over the forward curve's, for all precisions.
+struct GemmFormEntry {
+    GemmForm form = GemmForm::Forward;
+    double factor = 1;
+    FitRecord fit;
+    friend bool operator==(const GemmFormEntry&, const GemmFormEntry&) = default;
+};
+
+struct AttentionEntry {
+    AttentionKernel kernel = AttentionKernel::Flash2;
+    bool backward = false;
+    AttentionCurve curve;
+    Range seq;       // measured
+    Range head_dim;  // measured
+    FitRecord fit;
+    friend bool operator==(const AttentionEntry&, const AttentionEntry&) = default;
+};
+
+struct MemoryEntry {
+    MemoryOpKind kind = MemoryOpKind::Other;
+    bool backward = false;
+    double efficiency = 1;       // of the copy bandwidth
+    double extra_latency_s = 0;  // beyond the plain kernel's
+    FitRecord fit;
+    friend bool operator==(const MemoryEntry&, const MemoryEntry&) = default;
+};
+
+struct ConvolutionEntry {
+    Precision precision = Precision::Fp32;
+    ConvolutionCurve curve;
+    FitRecord fit;
+    friend bool operator==(const ConvolutionEntry&, const ConvolutionEntry&) = default;
+};
+
+// Host time to dispatch one framework op, measured in a tight loop: a lower bound of what a training step
+// pays.
+struct HostEntry {
+    std::string mode;  // "eager", "graph" (kernels replayed from a captured graph)
+    double seconds_per_dispatch = 0;
+    FitRecord fit;
+    friend bool operator==(const HostEntry&, const HostEntry&) = default;
+};
+
+struct CollectiveEntry {
+    CollectiveKind kind = CollectiveKind::AllReduce;
+    int group_size = 8;  // all within one node
+    CollectiveCurve curve;
+    Range bytes;
+    FitRecord fit;
+    friend bool operator==(const CollectiveEntry&, const CollectiveEntry&) = default;
+};
+
+struct HardwareProfile {
+    std::string name;  // that of the device: "a100"
+    std::string description;
+    std::vector<GemmEntry> gemm;
+    std::vector<GemmFormEntry> gemm_forms;
+    std::vector<AttentionEntry> attention;
+    MemoryCurve memory;
+    FitRecord memory_fit;
+    std::vector<MemoryEntry> memory_ops;
+    std::vector<ConvolutionEntry> convolution;
+    std::vector<HostEntry> host;
+    std::vector<CollectiveEntry> collectives;
+
+    friend bool operator==(const HardwareProfile&, const HardwareProfile&) = default;
+};
+
+// Device time of a kernel (no host dispatch) with its uncertainty. What the profile lacks is estimated from
+// the nearest thing it has (another precision scaled by element size, another attention kernel) and flagged
+// `scaled`. CollectiveOp: 0 seconds, collectives are costed by placement (measured_collective,
+// sim/collectives). Thread-safe, deterministic, under 2 us.
+using KernelEstimate = CurveEstimate;
+KernelEstimate kernel_time(const HardwareProfile& profile, const Op& op);
+
+// A collective among `group_size` devices of one node, where the profile measured that kind and size of
+// group; sizes outside the measured range are extrapolated along the outermost lines and flagged.
+using CollectiveEstimate = CurveEstimate;
+std::optional<CollectiveEstimate> measured_collective(const HardwareProfile& profile, CollectiveKind kind,
+                                                      int group_size, double bytes);
+
+// Host seconds of one dispatch in a mode ("eager", "graph"); nullopt where unknown.
+std::optional<double> host_dispatch_seconds(const HardwareProfile& profile, std::string_view mode);
+
+// A shipped profile's name ("h100") or the path of a document. Unknown names list the nearest; every error of
+// a document at once.
+Result<HardwareProfile> load_profile(std::string_view name_or_path);
+std::vector<std::string> profile_names();  // sorted
+
+std::string_view to_string(GemmForm form);      // "forward", "input_grad", "weight_grad"
+std::string_view to_string(MemoryOpKind kind);  // "norm", ...
+
+}  // namespace tw

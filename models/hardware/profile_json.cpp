@@ -1,0 +1,414 @@
+#include "models/hardware/profile_json.hpp"
+
+#include <array>
+#include <cmath>
+#include <optional>
+
+
+namespace tw {
+namespace {
+
+constexpr double kHuge = 1e30;
+constexpr int kVersion = 1;
+
+constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16,
+                                    Precision::Fp8};
+constexpr std::array kForms = {GemmForm::Forward, GemmForm::InputGrad, GemmForm::WeightGrad};
+constexpr std::array kKernels = {AttentionKernel::Flash1, AttentionKernel::Flash2, AttentionKernel::Flash3,
+                                 AttentionKernel::CuDnn};
+constexpr std::array kMemoryKinds = {MemoryOpKind::Norm,           MemoryOpKind::Softmax,
+                                     MemoryOpKind::Activation,     MemoryOpKind::Add,
+                                     MemoryOpKind::Dropout,        MemoryOpKind::Rope,
+                                     MemoryOpKind::Embedding,      MemoryOpKind::CrossEntropy,
+                                     MemoryOpKind::Cast,           MemoryOpKind::Copy,
+                                     MemoryOpKind::Permute,        MemoryOpKind::Optimizer,
+                                     MemoryOpKind::GradAccumulate, MemoryOpKind::BiasAct,
+                                     MemoryOpKind::BiasDropoutAdd, MemoryOpKind::Router,
+                                     MemoryOpKind::Pool,           MemoryOpKind::Other};
+constexpr std::array kCollectives = {CollectiveKind::AllReduce,     CollectiveKind::AllGather,
+                                     CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
+                                     CollectiveKind::Broadcast,     CollectiveKind::Reduce,
+                                     CollectiveKind::SendRecv};
+
+template <class Enum, std::size_t N>
+Enum read_enum(const JsonObject& object, std::string_view key, const std::array<Enum, N>& values) {
+    const std::string text = object.string(key);
+    for (const Enum value : values) {
+        if (to_string(value) == text) return value;
+    }
+    std::string valid;
+    for (const Enum value : values)
+        valid += (valid.empty() ? "" : ", ") + std::string(to_string(value));
+    if (!text.empty()) object.error(key, "unknown name \"" + text + "\"", "one of " + valid);
+    return values.front();
+}
+
+double positive(const JsonObject& o, std::string_view key) {
+    return o.number(key, 1e-30, kHuge);
+}
+double positive_or(const JsonObject& o, std::string_view key, double fallback) {
+    return o.number_or(key, fallback, 1e-30, kHuge);
+}
+double amount(const JsonObject& o, std::string_view key) {
+    return o.number(key, 0, kHuge);
+}
+
+FitRecord read_fit(const JsonObject& o) {
+    FitRecord fit;
+    fit.source = o.string("source");
+    fit.scaled_from = o.string_or("scaled_from", "");
+    fit.sigma = o.number("sigma", 0, 10);
+    fit.median = o.number_or("held_out_median", 0, 0, 100);
+    fit.p90 = o.number_or("held_out_p90", 0, 0, 100);
+    fit.points = o.integer_or("points", 0, 0, std::int64_t{1} << 40);
+    fit.held_out = o.integer_or("held_out_points", 0, 0, std::int64_t{1} << 40);
+    return fit;
+}
+
+void write_fit(Json& o, const FitRecord& fit) {
+    o["source"] = fit.source;
+    if (!fit.scaled_from.empty()) o["scaled_from"] = fit.scaled_from;
+    o["sigma"] = fit.sigma;
+    if (fit.points > 0) o["points"] = fit.points;
+    if (fit.held_out > 0) {
+        o["held_out_points"] = fit.held_out;
+        o["held_out_median"] = fit.median;
+        o["held_out_p90"] = fit.p90;
+    }
+}
+
+std::vector<double> read_numbers(const JsonObject& o, std::string_view key, std::size_t most) {
+    std::vector<double> numbers;
+    const Json& array = o.array(key);
+    if (array.size() > most) o.error(key, "at most " + std::to_string(most) + " numbers");
+    for (const Json& element : array) {
+        if (!element.is_number()) {
+            o.error(key, "numbers only");
+            return {};
+        }
+        numbers.push_back(element.get<double>());
+    }
+    return numbers;
+}
+
+Range read_range(const JsonObject& o, std::string_view key) {
+    const std::vector<double> ends = read_numbers(o, key, 2);
+    if (ends.size() != 2 || !(ends[0] <= ends[1])) {
+        o.error(key, "a range is [low, high] with low <= high");
+        return {};
+    }
+    return {ends[0], ends[1]};
+}
+
+Json range_json(const Range& range) {
+    return Json::array({range.low, range.high});
+}
+
+void check_knots(const JsonObject& o, std::string_view key, const std::vector<double>& knots) {
+    if (knots.size() < 2) o.error(key, "at least two knots");
+    for (std::size_t i = 1; i < knots.size(); ++i) {
+        if (!(knots[i - 1] < knots[i])) o.error(key, "knots ascend");
+    }
+}
+
+ResidualGrid read_grid(const Json& value, const std::string& pointer, Errors& errors) {
+    const JsonObject o(value, pointer, errors);
+    ResidualGrid grid;
+    grid.m = read_numbers(o, "log2_m", 32);
+    grid.n = read_numbers(o, "log2_n", 32);
+    grid.k = read_numbers(o, "log2_k", 32);
+    grid.values = read_numbers(o, "log_residual", 200);
+    check_knots(o, "log2_m", grid.m);
+    check_knots(o, "log2_n", grid.n);
+    check_knots(o, "log2_k", grid.k);
+    if (grid.values.size() != grid.m.size() * grid.n.size() * grid.k.size()) {
+        o.error("log_residual",
+                "one value a grid point: " + std::to_string(grid.m.size() * grid.n.size() * grid.k.size()) +
+                    " expected, " + std::to_string(grid.values.size()) + " found");
+    }
+    o.finish();
+    return grid;
+}
+
+Json grid_json(const ResidualGrid& grid) {
+    Json o;
+    o["log2_m"] = grid.m;
+    o["log2_n"] = grid.n;
+    o["log2_k"] = grid.k;
+    o["log_residual"] = grid.values;
+    return o;
+}
+
+GemmEntry read_gemm(const JsonObject& o, Errors& errors) {
+    GemmEntry entry;
+    entry.precision = read_enum(o, "precision", kPrecisions);
+    GemmCurve& c = entry.curve;
+    c.launch_s = amount(o, "launch_s");
+    c.rate = positive(o, "rate_flops_per_s");
+    c.overhead = amount(o, "tile_overhead");
+    c.prologue_s = amount(o, "tile_prologue_s");
+    c.bandwidth = positive(o, "bandwidth_bytes_per_s");
+    c.split_s = amount(o, "split_s");
+    c.blend = o.number("blend", 1, 100);
+    c.throttle = amount(o, "throttle");
+    c.slack = o.number("wave_slack", 0, 1);
+    c.unaligned = positive_or(o, "unaligned_128_factor", 1);
+    c.scalar = positive_or(o, "unaligned_16_factor", 1);
+    c.sms = static_cast<int>(o.integer("sms", 1, 100000));
+    c.largest_tile = static_cast<int>(o.integer("largest_tile", 128, 256));
+    entry.m = read_range(o, "m");
+    entry.n = read_range(o, "n");
+    entry.k = read_range(o, "k");
+    if (const Json* grid = o.find("residual_grid"))
+        entry.residual = read_grid(*grid, o.pointer("residual_grid"), errors);
+    entry.fit = read_fit(o);
+    return entry;
+}
+
+Json gemm_json(const GemmEntry& entry) {
+    Json o;
+    const GemmCurve& c = entry.curve;
+    o["precision"] = to_string(entry.precision);
+    o["launch_s"] = c.launch_s;
+    o["rate_flops_per_s"] = c.rate;
+    o["tile_overhead"] = c.overhead;
+    o["tile_prologue_s"] = c.prologue_s;
+    o["bandwidth_bytes_per_s"] = c.bandwidth;
+    o["split_s"] = c.split_s;
+    o["blend"] = c.blend;
+    o["throttle"] = c.throttle;
+    o["wave_slack"] = c.slack;
+    o["unaligned_128_factor"] = c.unaligned;
+    o["unaligned_16_factor"] = c.scalar;
+    o["sms"] = c.sms;
+    o["largest_tile"] = c.largest_tile;
+    o["m"] = range_json(entry.m);
+    o["n"] = range_json(entry.n);
+    o["k"] = range_json(entry.k);
+    write_fit(o, entry.fit);
+    if (!entry.residual.empty()) o["residual_grid"] = grid_json(entry.residual);
+    return o;
+}
+
+GemmFormEntry read_form(const JsonObject& o, Errors&) {
+    return {read_enum(o, "form", kForms), positive(o, "factor"), read_fit(o)};
+}
+
+Json form_json(const GemmFormEntry& entry) {
+    Json o;
+    o["form"] = to_string(entry.form);
+    o["factor"] = entry.factor;
+    write_fit(o, entry.fit);
+    return o;
+}
+
+AttentionEntry read_attention(const JsonObject& o, Errors&) {
+    AttentionEntry entry;
+    entry.kernel = read_enum(o, "kernel", kKernels);
+    entry.backward = o.boolean("backward");
+    AttentionCurve& c = entry.curve;
+    c.launch_s = amount(o, "launch_s");
+    c.rate = positive(o, "rate_flops_per_s");
+    c.narrow = amount(o, "narrow_head_dim");
+    c.prologue_s = amount(o, "tile_prologue_s");
+    c.bandwidth = positive(o, "bandwidth_bytes_per_s");
+    c.blend = o.number("blend", 1, 100);
+    c.throttle = amount(o, "throttle");
+    c.rows = static_cast<int>(o.integer("tile_rows", 16, 512));
+    c.sms = static_cast<int>(o.integer("sms", 1, 100000));
+    entry.seq = read_range(o, "seq");
+    entry.head_dim = read_range(o, "head_dim");
+    entry.fit = read_fit(o);
+    return entry;
+}
+
+Json attention_json(const AttentionEntry& entry) {
+    Json o;
+    const AttentionCurve& c = entry.curve;
+    o["kernel"] = to_string(entry.kernel);
+    o["backward"] = entry.backward;
+    o["launch_s"] = c.launch_s;
+    o["rate_flops_per_s"] = c.rate;
+    o["narrow_head_dim"] = c.narrow;
+    o["tile_prologue_s"] = c.prologue_s;
+    o["bandwidth_bytes_per_s"] = c.bandwidth;
+    o["blend"] = c.blend;
+    o["throttle"] = c.throttle;
+    o["tile_rows"] = c.rows;
+    o["sms"] = c.sms;
+    o["seq"] = range_json(entry.seq);
+    o["head_dim"] = range_json(entry.head_dim);
+    write_fit(o, entry.fit);
+    return o;
+}
+
+MemoryEntry read_memory(const JsonObject& o, Errors&) {
+    MemoryEntry entry;
+    entry.kind = read_enum(o, "kind", kMemoryKinds);
+    entry.backward = o.boolean("backward");
+    entry.efficiency = o.number("efficiency", 1e-6, 100);
+    entry.extra_latency_s = o.number_or("extra_latency_s", 0, 0, 1);
+    entry.fit = read_fit(o);
+    return entry;
+}
+
+Json memory_json(const MemoryEntry& entry) {
+    Json o;
+    o["kind"] = to_string(entry.kind);
+    o["backward"] = entry.backward;
+    o["efficiency"] = entry.efficiency;
+    o["extra_latency_s"] = entry.extra_latency_s;
+    write_fit(o, entry.fit);
+    return o;
+}
+
+ConvolutionEntry read_convolution(const JsonObject& o, Errors&) {
+    ConvolutionEntry entry;
+    entry.precision = read_enum(o, "precision", kPrecisions);
+    entry.curve.forward = positive(o, "forward_factor");
+    entry.curve.input_grad = positive(o, "input_grad_factor");
+    entry.curve.weight_grad = positive(o, "weight_grad_factor");
+    entry.curve.winograd = o.number_or("winograd_gain", 1, 1, 16);
+    entry.curve.launch_s = amount(o, "launch_s");
+    entry.fit = read_fit(o);
+    return entry;
+}
+
+Json convolution_json(const ConvolutionEntry& entry) {
+    Json o;
+    o["precision"] = to_string(entry.precision);
+    o["forward_factor"] = entry.curve.forward;
+    o["input_grad_factor"] = entry.curve.input_grad;
+    o["weight_grad_factor"] = entry.curve.weight_grad;
+    o["winograd_gain"] = entry.curve.winograd;
+    o["launch_s"] = entry.curve.launch_s;
+    write_fit(o, entry.fit);
+    return o;
+}
+
+HostEntry read_host(const JsonObject& o, Errors&) {
+    return {o.string("mode"), amount(o, "seconds_per_dispatch"), read_fit(o)};
+}
+
+Json host_json(const HostEntry& entry) {
+    Json o;
+    o["mode"] = entry.mode;
+    o["seconds_per_dispatch"] = entry.seconds_per_dispatch;
+    write_fit(o, entry.fit);
+    return o;
+}
+
+CollectiveEntry read_collective(const JsonObject& o, Errors& errors) {
+    CollectiveEntry entry;
+    entry.kind = read_enum(o, "kind", kCollectives);
+    entry.group_size = static_cast<int>(o.integer("group_size", 2, 1 << 20));
+    const Json& lines = o.array("lines");
+    if (lines.empty() || lines.size() > 3) o.error("lines", "one to three lines alpha + bytes / rate");
+    std::size_t index = 0;
+    for (const Json& line : lines) {
+        const JsonObject l(line, o.pointer("lines") + "/" + std::to_string(index++), errors);
+        entry.curve.lines.push_back({amount(l, "alpha_s"), positive(l, "rate_bytes_per_s")});
+        l.finish();
+    }
+    entry.bytes = read_range(o, "bytes");
+    entry.fit = read_fit(o);
+    return entry;
+}
+
+Json collective_json(const CollectiveEntry& entry) {
+    Json o;
+    o["kind"] = to_string(entry.kind);
+    o["group_size"] = entry.group_size;
+    Json lines = Json::array();
+    for (const AlphaBeta& line : entry.curve.lines) {
+        Json l;
+        l["alpha_s"] = line.alpha_s;
+        l["rate_bytes_per_s"] = line.rate;
+        lines.push_back(l);
+    }
+    o["lines"] = lines;
+    o["bytes"] = range_json(entry.bytes);
+    write_fit(o, entry.fit);
+    return o;
+}
+
+template <class Entry>
+std::vector<Entry> read_entries(const JsonObject& o, std::string_view key, Errors& errors,
+                                Entry (*read)(const JsonObject&, Errors&)) {
+    std::vector<Entry> entries;
+    std::size_t index = 0;
+    for (const Json& element : o.array(key)) {
+        const JsonObject entry(element, o.pointer(key) + "/" + std::to_string(index++), errors);
+        entries.push_back(read(entry, errors));
+        entry.finish();
+    }
+    return entries;
+}
+
+template <class Entry>
+Json entries_json(const std::vector<Entry>& entries, Json (*write)(const Entry&)) {
+    Json array = Json::array();
+    for (const Entry& entry : entries)
+        array.push_back(write(entry));
+    return array;
+}
+
+}  // namespace
+
+Result<HardwareProfile> decode_profile(const Json& document, std::string_view name) {
+    Errors errors;
+    const JsonObject o(document, "", errors);
+    read_schema(o, "profile", kVersion);
+    HardwareProfile profile;
+    profile.name = o.string("name");
+    profile.description = o.string("description");
+    profile.gemm = read_entries(o, "gemm", errors, read_gemm);
+    if (profile.gemm.empty()) o.error("gemm", "at least one precision");
+    profile.gemm_forms = read_entries(o, "gemm_forms", errors, read_form);
+    profile.attention = read_entries(o, "attention", errors, read_attention);
+    if (const Json* memory = o.find("memory")) {
+        const JsonObject m(*memory, "/memory", errors);
+        profile.memory.latency_s = amount(m, "latency_s");
+        profile.memory.bandwidth = positive(m, "bandwidth_bytes_per_s");
+        profile.memory.l2_bandwidth = positive(m, "l2_bandwidth_bytes_per_s");
+        profile.memory.l2_bytes = amount(m, "l2_bytes");
+        profile.memory_fit = read_fit(m);
+        m.finish();
+    } else {
+        o.error("memory", "required");
+    }
+    profile.memory_ops = read_entries(o, "memory_ops", errors, read_memory);
+    profile.convolution = read_entries(o, "convolution", errors, read_convolution);
+    profile.host = read_entries(o, "host", errors, read_host);
+    profile.collectives = read_entries(o, "collectives", errors, read_collective);
+    o.finish();
+    for (Error& error : errors)
+        error.context = std::string(name) + ": " + error.context;
+    if (!errors.empty()) return errors;
+    return profile;
+}
+
+Json encode_profile(const HardwareProfile& profile) {
+    Json o;
+    o["schema"] = "trainwright/profile";
+    o["version"] = kVersion;
+    o["name"] = profile.name;
+    o["description"] = profile.description;
+    o["gemm"] = entries_json(profile.gemm, gemm_json);
+    o["gemm_forms"] = entries_json(profile.gemm_forms, form_json);
+    o["attention"] = entries_json(profile.attention, attention_json);
+    Json memory;
+    memory["latency_s"] = profile.memory.latency_s;
+    memory["bandwidth_bytes_per_s"] = profile.memory.bandwidth;
+    memory["l2_bandwidth_bytes_per_s"] = profile.memory.l2_bandwidth;
+    memory["l2_bytes"] = profile.memory.l2_bytes;
+    write_fit(memory, profile.memory_fit);
+    o["memory"] = memory;
+    o["memory_ops"] = entries_json(profile.memory_ops, memory_json);
+    o["convolution"] = entries_json(profile.convolution, convolution_json);
+    o["host"] = entries_json(profile.host, host_json);
+    o["collectives"] = entries_json(profile.collectives, collective_json);
+    return o;
+}
+
+}  // namespace tw

@@ -1,0 +1,98 @@
+#include "models/hardware/scale_profile.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace tw {
+namespace {
+
+double rounded(double value) {
+    if (value == 0) return 0;
+    const double unit = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 3);
+    return std::round(value / unit) * unit;
+}
+
+// The device whose measurements stand for an architecture.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kSiblings = {{{"volta", "v100-32"},
+                                                                                     {"turing", "v100-32"},
+                                                                                     {"ampere", "a100"},
+                                                                                     {"ada", "l40s"},
+                                                                                     {"hopper", "h100"},
+                                                                                     {"blackwell", "b200"}}};
+
+double ratio_or_one(double to, double from) {
+    return to > 0 && from > 0 ? to / from : 1.0;
+}
+
+}  // namespace
+
+FitRecord scaled_record(FitRecord record, const std::string& sibling) {
+    record.scaled_from = sibling;
+    record.sigma = std::round(std::hypot(record.sigma, kDatasheetSigma) * 1e4) / 1e4;
+    record.median = record.p90 = 0;
+    record.held_out = 0;
+    return record;
+}
+
+HardwareProfile scale_profile(const HardwareProfile& sibling, const Device& from, const Device& to,
+                              bool collectives) {
+    HardwareProfile profile = sibling;
+    profile.name = to.name;
+    profile.description = to.description;
+    const double bandwidth = ratio_or_one(to.memory_bandwidth.value, from.memory_bandwidth.value);
+    const double sms = ratio_or_one(to.sms, from.sms);
+    const std::string& name = sibling.name;
+    for (GemmEntry& entry : profile.gemm) {
+        entry.curve.rate *= ratio_or_one(to.peak(entry.precision).value, from.peak(entry.precision).value);
+        entry.curve.bandwidth = rounded(entry.curve.bandwidth * bandwidth);
+        if (to.sms > 0) entry.curve.sms = to.sms;
+        entry.curve.rate = rounded(entry.curve.rate);
+        entry.fit = scaled_record(entry.fit, name);
+    }
+    for (GemmFormEntry& entry : profile.gemm_forms)
+        entry.fit = scaled_record(entry.fit, name);
+    const double rate = ratio_or_one(to.peak(Precision::Fp16).value, from.peak(Precision::Fp16).value);
+    for (AttentionEntry& entry : profile.attention) {
+        entry.curve.rate = rounded(entry.curve.rate * rate);
+        entry.curve.bandwidth = rounded(entry.curve.bandwidth * bandwidth);
+        if (to.sms > 0) entry.curve.sms = to.sms;
+        entry.fit = scaled_record(entry.fit, name);
+    }
+    profile.memory.bandwidth = rounded(profile.memory.bandwidth * bandwidth);
+    profile.memory.l2_bandwidth = rounded(profile.memory.l2_bandwidth * sms);
+    profile.memory_fit = scaled_record(profile.memory_fit, name);
+    for (MemoryEntry& entry : profile.memory_ops)
+        entry.fit = scaled_record(entry.fit, name);
+    for (ConvolutionEntry& entry : profile.convolution)
+        entry.fit = scaled_record(entry.fit, name);
+    for (HostEntry& entry : profile.host)
+        entry.fit = scaled_record(entry.fit, name);
+    if (!collectives) profile.collectives.clear();
+    for (CollectiveEntry& entry : profile.collectives)
+        entry.fit = scaled_record(entry.fit, name);
+    return profile;
+}
+
+Result<HardwareProfile> profile_for(const Device& device) {
+    std::vector<std::string> names = {device.name};
+    names.insert(names.end(), device.aliases.begin(), device.aliases.end());
+    const std::vector<std::string> shipped = profile_names();
+    for (const std::string& name : names) {
+        if (std::binary_search(shipped.begin(), shipped.end(), name)) return load_profile(name);
+    }
+    for (const auto& [architecture, sibling] : kSiblings) {
+        if (device.architecture != architecture) continue;
+        const auto from = load_device(sibling);
+        if (!from) return from.errors();
+        const auto profile = load_profile(sibling);
+        if (!profile) return profile.errors();
+        return scale_profile(*profile, *from, device, false);
+    }
+    return Error{ErrorCode::Failure,
+                 "no measured device of architecture \"" + device.architecture + "\" to scale a profile from",
+                 device.name, "measure the device, or name a profile in the cluster document"};
+}
+
+}  // namespace tw
