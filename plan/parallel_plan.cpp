@@ -78,6 +78,10 @@ std::string_view to_string(RecomputeMode mode) {
     TW_CHECK_MSG(false, "unknown recompute mode");
 }
 
+std::string_view to_string(WorkShape::Cp kind) {
+    return kind == WorkShape::Cp::Ring ? "ring" : "all-to-all";
+}
+
 std::string_view to_string(OptimizerKind kind) {
     switch (kind) {
         case OptimizerKind::Adam:

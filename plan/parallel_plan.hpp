@@ -1,5 +1,6 @@
-// ParallelPlan: how a model is trained on a cluster. A list of virtual stages plus what applies to all of them; a uniform
-// DeviceMesh is the shorthand from which the list is made (stage_partition.hpp). "axis" is a mesh axis, "dim" a tensor's.
+// ParallelPlan: how a model is trained on a cluster. A list of virtual stages plus what applies to all of
+// them; a uniform DeviceMesh is the shorthand from which the list is made (stage_partition.hpp). "axis" is a
+// mesh axis, "dim" a tensor's.
 #pragma once
 
 #include <cstdint>
@@ -29,23 +30,26 @@ struct StageSpec {
     int first_layer = 0;
     int last_layer = 0;
     RecomputeMode recompute = RecomputeMode::None;
-    int recompute_layers = -1;  // Full: the first so many blocks of the stage only (Megatron "block"); -1: all
-    int replicas = 1;           // PipeDream: replicas of this stage alone, beside the mesh's dp
-    int node_group = 0;         // mixed clusters: index into Cluster::groups
+    int recompute_layers =
+        -1;              // Full: the first so many blocks of the stage only (Megatron "block"); -1: all
+    int replicas = 1;    // PipeDream: replicas of this stage alone, beside the mesh's dp
+    int node_group = 0;  // mixed clusters: index into Cluster::groups
     friend bool operator==(const StageSpec&, const StageSpec&) = default;
 };
 
 enum class OptimizerKind : std::uint8_t { Adam, Sgd, SgdMomentum, Lamb };
 
-// Bytes of model state follow from these (sim/memory): 18 bytes a parameter for bf16 with fp32 gradients and Adam.
+// Bytes of model state follow from these (sim/memory): 18 bytes a parameter for bf16 with fp32 gradients and
+// Adam.
 struct PrecisionSpec {
-    Precision compute = Precision::Bf16;  // matrix products and activations
+    Precision compute = Precision::Bf16;     // matrix products and activations
     Precision parameters = Precision::Bf16;  // as held for compute; Fp32 with autocast
-    bool autocast = false;                // torch.autocast over fp32 parameters
-    bool master_weights = true;           // fp32 copy in the optimizer (where parameters are not fp32)
-    bool gradient_fp32 = true;            // gradients accumulated and reduced in fp32, else in the parameters' precision
-    Precision gradient_reduce = Precision::Fp32;  // on the wire
-    Precision optimizer_states = Precision::Fp32; // Adam's moments
+    bool autocast = false;                   // torch.autocast over fp32 parameters
+    bool master_weights = true;              // fp32 copy in the optimizer (where parameters are not fp32)
+    bool gradient_fp32 =
+        true;  // gradients accumulated and reduced in fp32, else in the parameters' precision
+    Precision gradient_reduce = Precision::Fp32;   // on the wire
+    Precision optimizer_states = Precision::Fp32;  // Adam's moments
     friend bool operator==(const PrecisionSpec&, const PrecisionSpec&) = default;
 };
 
@@ -64,21 +68,22 @@ struct ParallelPlan {
     std::string schedule = "1f1b";  // registry name
     int microbatch_group = 0;       // interleaved's group size; 0: pp
     std::int64_t microbatch = 1;    // sequences a rank computes at a time
-    std::int64_t microbatches = 1;  // a step and data-parallel rank; global_batch = microbatch * microbatches * dp
+    std::int64_t microbatches =
+        1;  // a step and data-parallel rank; global_batch = microbatch * microbatches * dp
     std::int64_t global_batch = 1;  // sequences
     std::int64_t seq_len = 2048;
     std::int64_t vocab_divisor = 128;  // padded vocabulary: a multiple of this times tp
     bool sequence_parallel = false;
     WorkShape::Cp cp_kind = WorkShape::Cp::Ring;
-    int zero_stage = 0;             // 0-3; 1 is Megatron's distributed optimizer, 3 is FSDP
-    int zero_shard = 0;             // ranks that a shard group spans (HSDP); 0: all dp * cp
+    int zero_stage = 0;                             // 0-3; 1 is Megatron's distributed optimizer, 3 is FSDP
+    int zero_shard = 0;                             // ranks that a shard group spans (HSDP); 0: all dp * cp
     RecomputeMode recompute = RecomputeMode::None;  // what every stage has where they agree
     PrecisionSpec precision;
     OptimizerKind optimizer = OptimizerKind::Adam;
     OverlapSpec overlap;
     std::string gradient_sync = "all-reduce";  // registry name
-    double bucket_bytes = 0;        // gradient bucket; 0: the framework's own
-    double offload_optimizer = 0;   // share of optimizer states kept in host memory, 0..1
+    double bucket_bytes = 0;                   // gradient bucket; 0: the framework's own
+    double offload_optimizer = 0;              // share of optimizer states kept in host memory, 0..1
     bool offload_activations = false;
     AttentionKernel attention = AttentionKernel::Flash2;
     bool dropout = false;
@@ -96,9 +101,10 @@ struct ParallelPlan {
 // "tp8 pp16 dp8 mbs1 1f1b zero1 full": the short name in tables.
 std::string summary(const ParallelPlan& plan);
 
-std::string_view to_string(RecomputeMode mode);    // "none", "selective", "full"
-std::string_view to_string(OptimizerKind kind);    // "adam", ...
-std::string_view to_string(Semantics semantics);   // "synchronous", ...
-std::string_view to_string(StepBoundary boundary); // "barrier", "rank-local", "none"
+std::string_view to_string(RecomputeMode mode);     // "none", "selective", "full"
+std::string_view to_string(WorkShape::Cp kind);     // "ring", "all-to-all"
+std::string_view to_string(OptimizerKind kind);     // "adam", ...
+std::string_view to_string(Semantics semantics);    // "synchronous", ...
+std::string_view to_string(StepBoundary boundary);  // "barrier", "rank-local", "none"
 
 }  // namespace tw

@@ -1,0 +1,355 @@
+#include "plan/plan_json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/nearest.hpp"
+#include "models/data/embedded.hpp"
+#include "models/hardware/cluster_json.hpp"
+#include "plan/stage_partition.hpp"
+
+namespace tw {
+namespace {
+
+constexpr int kPlanVersion = 1;
+constexpr std::int64_t kMaxDegree = kMaxClusterDevices;
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxSequence = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxLayers = std::int64_t{1} << 30;
+
+constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16,
+                                    Precision::Fp8};
+constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full};
+constexpr std::array kOptimizers = {OptimizerKind::Adam, OptimizerKind::Sgd, OptimizerKind::SgdMomentum,
+                                    OptimizerKind::Lamb};
+constexpr std::array kAttentionKernels = {AttentionKernel::Unfused, AttentionKernel::Flash1,
+                                          AttentionKernel::Flash2, AttentionKernel::Flash3,
+                                          AttentionKernel::CuDnn};
+constexpr std::array kSemantics = {Semantics::Synchronous, Semantics::BoundedStaleness, Semantics::LocalSteps,
+                                   Semantics::Asynchronous};
+constexpr std::array kCpKinds = {WorkShape::Cp::Ring, WorkShape::Cp::AllToAll};
+
+// An enumerator by its name; the fallback where the key is absent, or after an error with the nearest name.
+template <class Enum, std::size_t N>
+Enum enumerator(const JsonObject& object, std::string_view key, const std::array<Enum, N>& values,
+                Enum fallback) {
+    const std::string name = object.string_or(key, std::string(to_string(fallback)));
+    std::vector<std::string> names;
+    for (const Enum value : values) {
+        if (to_string(value) == name) return value;
+        names.emplace_back(to_string(value));
+    }
+    object.error(key, fmt::format("unknown name '{}'", name), unknown_name_hint(name, names));
+    return fallback;
+}
+
+int degree_or(const JsonObject& object, std::string_view key, int fallback, std::int64_t low = 1,
+              std::int64_t high = kMaxDegree) {
+    return static_cast<int>(object.integer_or(key, fallback, low, high));
+}
+
+// The member object, or nullptr where it is absent.
+std::optional<JsonObject> member(const JsonObject& object, std::string_view key, Errors& errors) {
+    const Json* value = object.find(key);
+    if (!value) return std::nullopt;
+    return JsonObject(*value, object.pointer(key), errors);
+}
+
+Json mesh_to_json(const DeviceMesh& mesh) {
+    return {{"dp", mesh.dp}, {"pp", mesh.pp}, {"tp", mesh.tp},
+            {"cp", mesh.cp}, {"ep", mesh.ep}, {"etp", mesh.etp}};
+}
+
+DeviceMesh mesh_from_json(const JsonObject& object) {
+    DeviceMesh mesh;
+    mesh.dp = degree_or(object, "dp", mesh.dp);
+    mesh.pp = degree_or(object, "pp", mesh.pp);
+    mesh.tp = degree_or(object, "tp", mesh.tp);
+    mesh.cp = degree_or(object, "cp", mesh.cp);
+    mesh.ep = degree_or(object, "ep", mesh.ep);
+    mesh.etp = degree_or(object, "etp", mesh.etp);
+    object.finish();
+    return mesh;
+}
+
+Json precision_to_json(const PrecisionSpec& spec) {
+    return {{"compute", to_string(spec.compute)},
+            {"parameters", to_string(spec.parameters)},
+            {"autocast", spec.autocast},
+            {"master_weights", spec.master_weights},
+            {"gradient_fp32", spec.gradient_fp32},
+            {"gradient_reduce", to_string(spec.gradient_reduce)},
+            {"optimizer_states", to_string(spec.optimizer_states)}};
+}
+
+PrecisionSpec precision_from_json(const JsonObject& object) {
+    PrecisionSpec spec;
+    spec.compute = enumerator(object, "compute", kPrecisions, spec.compute);
+    spec.parameters = enumerator(object, "parameters", kPrecisions, spec.parameters);
+    spec.autocast = object.boolean_or("autocast", spec.autocast);
+    spec.master_weights = object.boolean_or("master_weights", spec.master_weights);
+    spec.gradient_fp32 = object.boolean_or("gradient_fp32", spec.gradient_fp32);
+    spec.gradient_reduce = enumerator(object, "gradient_reduce", kPrecisions, spec.gradient_reduce);
+    spec.optimizer_states = enumerator(object, "optimizer_states", kPrecisions, spec.optimizer_states);
+    object.finish();
+    return spec;
+}
+
+Json overlap_to_json(const OverlapSpec& spec) {
+    return {{"grad_reduce", spec.grad_reduce},
+            {"param_gather", spec.param_gather},
+            {"p2p", spec.p2p},
+            {"tp", spec.tp}};
+}
+
+OverlapSpec overlap_from_json(const JsonObject& object) {
+    OverlapSpec spec;
+    spec.grad_reduce = object.boolean_or("grad_reduce", spec.grad_reduce);
+    spec.param_gather = object.boolean_or("param_gather", spec.param_gather);
+    spec.p2p = object.boolean_or("p2p", spec.p2p);
+    spec.tp = object.boolean_or("tp", spec.tp);
+    object.finish();
+    return spec;
+}
+
+Json stage_to_json(const StageSpec& stage) {
+    return {{"first_layer", stage.first_layer},
+            {"last_layer", stage.last_layer},
+            {"recompute", to_string(stage.recompute)},
+            {"recompute_layers", stage.recompute_layers},
+            {"replicas", stage.replicas},
+            {"node_group", stage.node_group}};
+}
+
+StageSpec stage_from_json(const JsonObject& object, RecomputeMode recompute) {
+    StageSpec stage;
+    stage.first_layer = static_cast<int>(object.integer("first_layer", 0, kMaxLayers));
+    stage.last_layer = static_cast<int>(object.integer("last_layer", 0, kMaxLayers));
+    stage.recompute = enumerator(object, "recompute", kRecomputeModes, recompute);
+    stage.recompute_layers = degree_or(object, "recompute_layers", stage.recompute_layers, -1, kMaxLayers);
+    stage.replicas = degree_or(object, "replicas", stage.replicas);
+    stage.node_group = degree_or(object, "node_group", stage.node_group, 0, kMaxDegree);
+    object.finish();
+    return stage;
+}
+
+// microbatches and global_batch follow from each other; what does not divide is check_plan's to refuse.
+void read_batch(const JsonObject& object, ParallelPlan& plan) {
+    plan.microbatch = object.integer_or("microbatch", plan.microbatch, 1, kMaxCount);
+    const std::int64_t pass = plan.microbatch * plan.mesh.dp;
+    const bool microbatches = object.has("microbatches"), global_batch = object.has("global_batch");
+    if (!microbatches && !global_batch) {
+        object.error("microbatches", "neither microbatches nor global_batch is given",
+                     "global_batch counts sequences a step");
+    }
+    const std::int64_t batch = object.integer_or("global_batch", 1, 1, kMaxCount * kMaxCount);
+    plan.microbatches = object.integer_or("microbatches", 1, 1, kMaxCount);
+    if (!microbatches) plan.microbatches = std::clamp<std::int64_t>(batch / pass, 1, kMaxCount);
+    plan.global_batch = global_batch ? batch : pass * plan.microbatches;
+}
+
+ParallelPlan read_settings(const JsonObject& object, Errors& errors) {
+    ParallelPlan plan;
+    if (const auto mesh = member(object, "mesh", errors)) {
+        plan.mesh = mesh_from_json(*mesh);
+    } else {
+        object.error("mesh", "required key is missing");
+    }
+    plan.schedule = object.string("schedule");
+    plan.virtual_stages = degree_or(object, "virtual_stages", plan.virtual_stages);
+    plan.microbatch_group = degree_or(object, "microbatch_group", plan.microbatch_group, 0, kMaxCount);
+    read_batch(object, plan);
+    plan.seq_len = object.integer_or("seq_len", plan.seq_len, 1, kMaxSequence);
+    plan.vocab_divisor = object.integer_or("vocab_divisor", plan.vocab_divisor, 1, kMaxCount);
+    plan.sequence_parallel = object.boolean_or("sequence_parallel", plan.sequence_parallel);
+    plan.cp_kind = enumerator(object, "cp_kind", kCpKinds, plan.cp_kind);
+    plan.zero_stage = degree_or(object, "zero_stage", plan.zero_stage, 0, 3);
+    plan.zero_shard = degree_or(object, "zero_shard", plan.zero_shard, 0, kMaxDegree);
+    plan.recompute = enumerator(object, "recompute", kRecomputeModes, plan.recompute);
+    if (const auto precision = member(object, "precision", errors))
+        plan.precision = precision_from_json(*precision);
+    plan.optimizer = enumerator(object, "optimizer", kOptimizers, plan.optimizer);
+    if (const auto overlap = member(object, "overlap", errors)) plan.overlap = overlap_from_json(*overlap);
+    plan.gradient_sync = object.string_or("gradient_sync", plan.gradient_sync);
+    plan.bucket_bytes = object.number_or("bucket_bytes", plan.bucket_bytes, 0, 1e15);
+    plan.offload_optimizer = object.number_or("offload_optimizer", plan.offload_optimizer, 0, 1);
+    plan.offload_activations = object.boolean_or("offload_activations", plan.offload_activations);
+    plan.attention = enumerator(object, "attention", kAttentionKernels, plan.attention);
+    plan.dropout = object.boolean_or("dropout", plan.dropout);
+    plan.expert_imbalance = object.number_or("expert_imbalance", plan.expert_imbalance, 1, 1e6);
+    plan.rank_order = object.string_or("rank_order", plan.rank_order);
+    plan.framework = object.string_or("framework", plan.framework);
+    plan.semantics = enumerator(object, "semantics", kSemantics, plan.semantics);
+    return plan;
+}
+
+// `graph` is null where the model could not be read; the shorthand then has no stages.
+ParallelPlan read_plan(const JsonObject& object, const LayerGraph* graph, Errors& errors) {
+    const std::size_t before = errors.size();
+    ParallelPlan plan = read_settings(object, errors);
+    if (object.has("stages")) {
+        const Json& stages = object.array("stages");
+        for (std::size_t s = 0; s < stages.size(); ++s) {
+            plan.stages.push_back(stage_from_json(
+                JsonObject(stages[s], fmt::format("{}/{}", object.pointer("stages"), s), errors),
+                plan.recompute));
+        }
+    } else if (graph && errors.size() == before) {
+        const std::int64_t stages = static_cast<std::int64_t>(plan.mesh.pp) * plan.virtual_stages;
+        if (stages <= graph->size()) {
+            plan.stages = uniform_partition(*graph, static_cast<int>(stages), plan.recompute);
+        } else {
+            object.error(
+                "mesh",
+                fmt::format("{} stages (pp {} * virtual_stages {}) are more than the model's {} layers",
+                            stages, plan.mesh.pp, plan.virtual_stages, graph->size()),
+                fmt::format("at most {} stages", graph->size()));
+        }
+    }
+    object.finish();
+    return plan;
+}
+
+// Errors of an embedded model name the model; here they point into the plan document.
+void append_below(Errors& errors, const Errors& found, const std::string& name, const std::string& pointer) {
+    for (Error error : found) {
+        std::string place = error.context;
+        if (place.starts_with(name)) place = place.substr(name.size());
+        if (place.starts_with(": /")) place = place.substr(2);
+        error.context = pointer + place;
+        error.code = ErrorCode::Unreadable;
+        errors.push_back(std::move(error));
+    }
+}
+
+std::optional<LayerGraph> read_model(const JsonObject& model, PlanDocument& document, Errors& errors) {
+    document.model_name = model.string("name");
+    const Json* source = model.find("document");
+    model.finish();
+    if (!source || !(source->is_object() || source->is_string())) {
+        model.error("document", source ? "expected a model document: an object, or a profile's text"
+                                       : "required key is missing");
+        return std::nullopt;
+    }
+    document.model_document = *source;
+    auto loaded = load_model_text(source->is_string() ? source->get<std::string>() : source->dump(),
+                                  document.model_name);
+    if (!loaded) {
+        append_below(errors, loaded.errors(), document.model_name, model.pointer("document"));
+        return std::nullopt;
+    }
+    return std::move(loaded->graph);
+}
+
+}  // namespace
+
+Result<Json> read_model_document(std::string_view name_or_path) {
+    const std::string name(name_or_path);
+    if (const std::string_view preset = embedded_document("models/" + name + ".json"); !preset.empty()) {
+        return parse_json(preset, name);
+    }
+    auto text = read_text_file(name);
+    if (!text) return text.errors();
+    if (auto json = parse_json(*text, name); json && json->is_object()) return json;
+    return Json(std::move(*text));
+}
+
+Json plan_to_json(const ParallelPlan& plan) {
+    Json json = {{"mesh", mesh_to_json(plan.mesh)},
+                 {"schedule", plan.schedule},
+                 {"virtual_stages", plan.virtual_stages},
+                 {"microbatch_group", plan.microbatch_group},
+                 {"microbatch", plan.microbatch},
+                 {"microbatches", plan.microbatches},
+                 {"global_batch", plan.global_batch},
+                 {"seq_len", plan.seq_len},
+                 {"vocab_divisor", plan.vocab_divisor},
+                 {"sequence_parallel", plan.sequence_parallel},
+                 {"cp_kind", to_string(plan.cp_kind)},
+                 {"zero_stage", plan.zero_stage},
+                 {"zero_shard", plan.zero_shard},
+                 {"recompute", to_string(plan.recompute)},
+                 {"precision", precision_to_json(plan.precision)},
+                 {"optimizer", to_string(plan.optimizer)},
+                 {"overlap", overlap_to_json(plan.overlap)},
+                 {"gradient_sync", plan.gradient_sync},
+                 {"bucket_bytes", plan.bucket_bytes},
+                 {"offload_optimizer", plan.offload_optimizer},
+                 {"offload_activations", plan.offload_activations},
+                 {"attention", to_string(plan.attention)},
+                 {"dropout", plan.dropout},
+                 {"expert_imbalance", plan.expert_imbalance},
+                 {"rank_order", plan.rank_order},
+                 {"framework", plan.framework},
+                 {"semantics", to_string(plan.semantics)},
+                 {"stages", Json::array()}};
+    for (const StageSpec& stage : plan.stages)
+        json["stages"].push_back(stage_to_json(stage));
+    return json;
+}
+
+Result<ParallelPlan> plan_from_json(const Json& json, const LayerGraph& graph, const std::string& pointer) {
+    Errors errors;
+    ParallelPlan plan = read_plan(JsonObject(json, pointer, errors), &graph, errors);
+    if (!errors.empty()) return errors;
+    return plan;
+}
+
+Json plan_document_to_json(const PlanDocument& document) {
+    return {{"schema", "trainwright/plan"},
+            {"version", kPlanVersion},
+            {"model", {{"name", document.model_name}, {"document", document.model_document}}},
+            {"cluster", cluster_to_json(document.cluster)},
+            {"plan", plan_to_json(document.plan)}};
+}
+
+Result<PlanDocument> plan_document_from_json(const Json& json, std::string_view name) {
+    PlanDocument document;
+    Errors errors;
+    const JsonObject root(json, "", errors);
+    if (!errors.empty()) {
+        errors.front().context = std::string(name);
+        return errors;
+    }
+    read_schema(root, "plan", kPlanVersion);
+    std::optional<LayerGraph> graph;
+    if (const auto model = member(root, "model", errors)) {
+        graph = read_model(*model, document, errors);
+    } else {
+        root.error("model", "required key is missing");
+    }
+    if (const Json* cluster = root.find("cluster")) {
+        auto read = cluster_from_json(*cluster, root.pointer("cluster"));
+        if (read) {
+            document.cluster = std::move(*read);
+        } else {
+            errors.insert(errors.end(), read.errors().begin(), read.errors().end());
+        }
+    } else {
+        root.error("cluster", "required key is missing");
+    }
+    if (const auto plan = member(root, "plan", errors)) {
+        document.plan = read_plan(*plan, graph ? &*graph : nullptr, errors);
+    } else {
+        root.error("plan", "required key is missing");
+    }
+    root.finish();
+    if (!errors.empty()) {
+        for (Error& error : errors)
+            error.context = fmt::format("{}: {}", name, error.context);
+        return errors;
+    }
+    document.graph = std::move(*graph);
+    return document;
+}
+
+Result<PlanDocument> read_plan_document(std::string_view path) {
+    auto json = read_json_file(std::string(path));
+    if (!json) return json.errors();
+    return plan_document_from_json(*json, path);
+}
+
+}  // namespace tw

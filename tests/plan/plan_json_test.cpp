@@ -1,0 +1,277 @@
+#include "plan/plan_json.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/prng.hpp"
+#include "plan/check_plan.hpp"
+#include "plan/stage_partition.hpp"
+
+namespace tw {
+namespace {
+
+constexpr std::string_view kModel = "gpt2-tiny";
+
+PlanDocument make_document() {
+    PlanDocument document;
+    document.model_name = kModel;
+    document.model_document = *read_model_document(kModel);
+    document.graph = std::move(load_model(kModel)->graph);
+    document.cluster = *load_cluster("h100:8");
+    document.plan.mesh = {.dp = 4, .pp = 2};
+    document.plan.stages = uniform_partition(document.graph, 2, RecomputeMode::None);
+    document.plan.microbatches = 4;
+    document.plan.global_batch = 16;
+    return document;
+}
+
+template <class Enum>
+Enum any(Prng& random, Enum last) {
+    return static_cast<Enum>(random.integer(0, static_cast<std::int64_t>(last)));
+}
+
+// Any plan that the document can hold, legal or not.
+ParallelPlan random_plan(Prng& random, int layers) {
+    const auto integer = [&](std::int64_t low, std::int64_t high) {
+        return static_cast<int>(random.integer(low, high));
+    };
+    const auto flag = [&] { return random.integer(0, 1) == 1; };
+    ParallelPlan plan;
+    plan.mesh = {.dp = integer(1, 64),
+                 .pp = integer(1, 64),
+                 .tp = integer(1, 64),
+                 .cp = integer(1, 64),
+                 .ep = integer(1, 64),
+                 .etp = integer(1, 64)};
+    for (int s = integer(1, 6); s > 0; --s) {
+        plan.stages.push_back({integer(0, layers), integer(0, layers), any(random, RecomputeMode::Full),
+                               integer(-1, 9), integer(1, 15), integer(0, 3)});
+    }
+    plan.virtual_stages = integer(1, 8);
+    plan.schedule = flag() ? "zb-h1" : "any \"name\"\\ \u00e9";
+    plan.microbatch_group = integer(0, 32);
+    plan.microbatch = integer(1, 1 << 20);
+    plan.microbatches = integer(1, 1 << 20);
+    plan.global_batch = random.integer(1, std::int64_t{1} << 40);
+    plan.seq_len = random.integer(1, std::int64_t{1} << 31);
+    plan.vocab_divisor = integer(1, 1024);
+    plan.sequence_parallel = flag();
+    plan.cp_kind = any(random, WorkShape::Cp::AllToAll);
+    plan.zero_stage = integer(0, 3);
+    plan.zero_shard = integer(0, 16);
+    plan.recompute = any(random, RecomputeMode::Full);
+    plan.precision = {any(random, Precision::Fp8), any(random, Precision::Fp8), flag(), flag(), flag(),
+                      any(random, Precision::Fp8), any(random, Precision::Fp8)};
+    plan.optimizer = any(random, OptimizerKind::Lamb);
+    plan.overlap = {flag(), flag(), flag(), flag()};
+    plan.gradient_sync = "local-sgd";
+    plan.bucket_bytes = random.uniform() * 1e9;
+    plan.offload_optimizer = random.uniform();
+    plan.offload_activations = flag();
+    plan.attention = any(random, AttentionKernel::CuDnn);
+    plan.dropout = flag();
+    plan.expert_imbalance = 1 + random.uniform();
+    plan.rank_order = "pp-dp-ep-cp-tp";
+    plan.framework = "megatron";
+    plan.semantics = any(random, Semantics::Asynchronous);
+    return plan;
+}
+
+bool has_error(const Errors& errors, std::string_view pointer, std::string_view message) {
+    return std::any_of(errors.begin(), errors.end(), [&](const Error& error) {
+        return error.context == pointer && error.message.find(message) != std::string::npos;
+    });
+}
+
+TEST(PlanJson, RandomPlansReadBackEqual) {
+    const LayerGraph graph = std::move(load_model(kModel)->graph);
+    Prng random(17);
+    for (int round = 0; round < 300; ++round) {
+        const ParallelPlan plan = random_plan(random, graph.size());
+        const std::string text = plan_to_json(plan).dump();
+        const auto read = plan_from_json(*parse_json(text, "plan"), graph, "");
+        ASSERT_TRUE(read.has_value()) << to_string(read.errors());
+        ASSERT_EQ(*read, plan) << text;
+        EXPECT_EQ(plan_to_json(*read).dump(), text);
+    }
+}
+
+TEST(PlanJson, TheDocumentIsSelfContained) {
+    const PlanDocument document = make_document();
+    const std::string text = plan_document_to_json(document).dump(2);
+    const auto path = std::filesystem::temp_directory_path() / fmt::format("plan_{}.json", ::getpid());
+    ASSERT_TRUE(write_text_file(path, text).has_value());
+    const auto read = read_plan_document(path.string());
+    std::filesystem::remove(path);
+    ASSERT_TRUE(read.has_value()) << to_string(read.errors());
+    EXPECT_EQ(read->plan, document.plan);
+    EXPECT_EQ(read->model_name, kModel);
+    EXPECT_EQ(read->cluster, document.cluster);
+    EXPECT_EQ(read->graph.parameters(), document.graph.parameters());
+    EXPECT_EQ(read->graph.size(), document.graph.size());
+    EXPECT_EQ(plan_document_to_json(*read).dump(2), text);
+    EXPECT_TRUE(check_plan(read->graph, read->cluster, read->plan).errors.empty());
+}
+
+TEST(PlanJson, ShorthandSplitsTheLayersEvenly) {
+    const LayerGraph graph = std::move(load_model(kModel)->graph);
+    const auto read = [&](const char* text) {
+        return plan_from_json(*parse_json(text, "plan"), graph, "/plan");
+    };
+    const auto plan =
+        read(R"({"mesh": {"dp": 2, "pp": 2}, "schedule": "1f1b", "global_batch": 32, "microbatch": 4,
+                               "recompute": "full"})");
+    ASSERT_TRUE(plan.has_value()) << to_string(plan.errors());
+    EXPECT_EQ(plan->microbatches, 4);
+    EXPECT_EQ(plan->stages, uniform_partition(graph, 2, RecomputeMode::Full));
+    EXPECT_EQ(plan->attention, AttentionKernel::Flash2);
+    EXPECT_EQ(read(R"({"mesh": {"dp": 2}, "schedule": "gpipe", "microbatches": 3})")->global_batch, 6);
+    // 33 does not divide by 8; check_plan says so.
+    EXPECT_EQ(read(R"({"mesh": {"dp": 2}, "schedule": "gpipe", "microbatch": 4, "global_batch": 33})")
+                  ->microbatches,
+              4);
+
+    const auto huge = read(
+        R"({"mesh": {"pp": 1000000}, "virtual_stages": 1000000, "schedule": "1f1b", "microbatches": 1})");
+    ASSERT_FALSE(huge.has_value());
+    EXPECT_TRUE(has_error(huge.errors(), "/plan/mesh", "1000000000000 stages")) << to_string(huge.errors());
+    const auto neither = read(R"({"mesh": {}, "schedule": "1f1b"})");
+    ASSERT_FALSE(neither.has_value());
+    EXPECT_TRUE(has_error(neither.errors(), "/plan/microbatches", "neither microbatches nor global_batch"));
+}
+
+TEST(PlanJson, AllErrorsAtOnceWithPointers) {
+    Json json = plan_document_to_json(make_document());
+    json["version"] = 2;
+    json["extra"] = 1;
+    json["plan"]["mesh"]["tp"] = 0;
+    json["plan"]["mesh"]["tpp"] = 1;
+    json["plan"]["recompute"] = "ful";
+    json["plan"]["precision"]["compute"] = 16;
+    json["plan"]["stages"][1]["first_layer"] = "x";
+    json["plan"]["stages"][0].erase("last_layer");
+    json["plan"]["offload_optimizer"] = 1.5;
+    json["model"]["document"]["hiden"] = 3;
+    json["cluster"]["oversubscription"] = -1;
+    const auto read = plan_document_from_json(json, "p.json");
+    ASSERT_FALSE(read.has_value());
+    const Errors& errors = read.errors();
+    EXPECT_TRUE(has_error(errors, "p.json: /version", "outside [1, 1]"));
+    EXPECT_TRUE(has_error(errors, "p.json: /extra", "unknown key"));
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/mesh/tp", "0 is outside"));
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/mesh/tpp", "unknown key"));
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/recompute", "unknown name 'ful'"));
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/precision/compute", "expected a string"));
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/stages/1/first_layer", "expected an integer"));
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/stages/0/last_layer", "required key is missing"));
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/offload_optimizer", "1.5 is outside [0, 1]"));
+    EXPECT_TRUE(has_error(errors, "p.json: /model/document/hiden", "unknown key"));
+    EXPECT_TRUE(has_error(errors, "p.json: /cluster/oversubscription", "-1 is outside"));
+    EXPECT_EQ(errors.size(), 11U) << to_string(errors);
+    for (const Error& error : errors)
+        EXPECT_EQ(error.code, ErrorCode::Unreadable);
+}
+
+TEST(PlanJson, RefusesWhatIsNoPlanDocument) {
+    for (const char* text :
+         {"[]", "null", "3", "\"x\"", "{}", R"({"schema": "trainwright/model", "version": 1})",
+          R"({"schema": "trainwright/plan", "version": 1, "model": [], "cluster": 1, "plan": "x"})"}) {
+        const auto read = plan_document_from_json(*parse_json(text, "doc"), "doc");
+        ASSERT_FALSE(read.has_value()) << text;
+        for (const Error& error : read.errors()) {
+            EXPECT_EQ(error.code, ErrorCode::Unreadable);
+            EXPECT_TRUE(error.context.starts_with("doc")) << error.context;
+        }
+    }
+    EXPECT_FALSE(read_plan_document("/no/such/plan.json").has_value());
+    EXPECT_FALSE(read_model_document("/no/such/model").has_value());
+}
+
+// Values of every type in every place: an error, or a plan that writes and reads back; never a crash.
+TEST(PlanJson, SurvivesReplacedValues) {
+    const LayerGraph graph = std::move(load_model(kModel)->graph);
+    const Json seed = plan_to_json(make_document().plan);
+    const std::vector<Json> values = {nullptr,
+                                      true,
+                                      0,
+                                      -1,
+                                      1,
+                                      2.5,
+                                      1e300,
+                                      9223372036854775807LL,
+                                      18446744073709551615ULL,
+                                      "",
+                                      "fp32",
+                                      Json::array(),
+                                      Json::object(),
+                                      Json::array({1, "x"})};
+    int accepted = 0, refused = 0;
+    const Json leaves = seed.flatten();
+    for (const auto& item : leaves.items()) {
+        for (const Json& value : values) {
+            Json mutated = seed;
+            mutated[Json::json_pointer(item.key())] = value;
+            const auto plan = plan_from_json(mutated, graph, "/plan");
+            if (!plan) {
+                ++refused;
+                for (const Error& error : plan.errors()) {
+                    EXPECT_TRUE(error.context.starts_with("/plan/")) << error.context;
+                }
+                continue;
+            }
+            ++accepted;
+            EXPECT_EQ(*plan_from_json(plan_to_json(*plan), graph, ""), *plan);
+            check_plan(graph, *load_cluster("h100:8"), *plan);
+        }
+    }
+    EXPECT_GT(accepted, 100);
+    EXPECT_GT(refused, 100);
+}
+
+// Bytes of the whole document's text flipped, dropped and doubled.
+TEST(PlanJson, SurvivesMutatedText) {
+    const std::string seed = plan_document_to_json(make_document()).dump();
+    Prng random(23);
+    int parsed = 0;
+    for (int round = 0; round < 2000; ++round) {
+        std::string text = seed;
+        for (std::int64_t edits = random.integer(1, 2); edits > 0; --edits) {
+            const auto at =
+                static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(text.size()) - 1));
+            switch (random.integer(0, 3)) {
+                case 0:
+                    text[at] = static_cast<char>(random.integer(32, 126));
+                    break;
+                case 1:
+                    text.erase(at, static_cast<std::size_t>(random.integer(1, 8)));
+                    break;
+                case 2:
+                    text[at] = static_cast<char>('0' + random.integer(0, 9));
+                    break;
+                default:
+                    text.resize(at + 1);
+                    break;
+            }
+        }
+        const auto json = parse_json(text, "mutated");
+        if (!json) continue;
+        ++parsed;
+        const auto read = plan_document_from_json(*json, "mutated");
+        if (!read) {
+            EXPECT_FALSE(read.errors().empty());
+            continue;
+        }
+        check_plan(read->graph, read->cluster, read->plan);
+        const auto again = plan_document_from_json(plan_document_to_json(*read), "again");
+        ASSERT_TRUE(again.has_value()) << to_string(again.errors());
+        EXPECT_EQ(again->plan, read->plan);
+    }
+    EXPECT_GT(parsed, 200);
+}
+
+}  // namespace
+}  // namespace tw
