@@ -17,6 +17,9 @@ const ScheduleGenerator& interleaved_schedule();
 const ScheduleGenerator& looped_bfs_schedule();
 const ScheduleGenerator& zb_h1_schedule();
 const ScheduleGenerator& zb_h2_schedule();
+const ScheduleGenerator& zb_1p_schedule();
+const ScheduleGenerator& zb_2p_schedule();
+const ScheduleGenerator& zb_auto_schedule();
 const ScheduleGenerator& zb_v_schedule();
 const ScheduleGenerator& dualpipev_schedule();
 
