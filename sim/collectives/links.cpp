@@ -56,8 +56,8 @@ LinkRates link_rates(const NodeType& node, const GroupPlacement& at, double over
     rates.fabric.nvls = node.nvls && node.link == IntraNodeLink::NvSwitch;
     const double nvlink =
         node.link_bandwidth.value * nccl::kNvlinkShare[static_cast<std::size_t>(rates.generation)];
-    const double pcie = nccl::kPciShare * (node.pcie_bandwidth.value > 0 ? node.pcie_bandwidth.value
-                                                                         : node.link_bandwidth.value);
+    // NodeType's PCIe figures are measured copies: no further share.
+    const double pcie = node.pcie_bandwidth.value > 0 ? node.pcie_bandwidth.value : node.link_bandwidth.value;
     switch (node.link) {
         case IntraNodeLink::NvSwitch:
             rates.link = nvlink;
@@ -73,7 +73,7 @@ LinkRates link_rates(const NodeType& node, const GroupPlacement& at, double over
             rates.link = rates.nvlink ? nvlink : pcie;
             break;
         case IntraNodeLink::Pcie:
-            rates.link = nccl::kPciShare * node.link_bandwidth.value;
+            rates.link = node.link_bandwidth.value;
             break;
         case IntraNodeLink::SharedMemory:
             rates.link = node.link_bandwidth.value;

@@ -98,7 +98,6 @@ inline constexpr std::array<double, 4> kChannels = {12, 24, 16, 16};
 // Share of a link's datasheet rate: topo.h counts 20.0, 20.0, 20.6 and 40.1 GB/s for NVLinks of 25, 25, 25
 // and 50 GB/s.
 inline constexpr std::array<double, 4> kNvlinkShare = {20.0 / 25, 20.0 / 25, 20.6 / 25, 40.1 / 50};
-inline constexpr double kPciShare = 12.0 / 16;        // topo.h: 12.0 GB/s for gen 3 x16 (16 GB/s)
 inline constexpr double kNetworkShare = 12.0 / 12.5;  // topo.h: 12.0 GB/s for 100 Gb/s
 
 inline constexpr std::array<double, 4> kNvlsEfficiency = {0, 0, 0.85, 0.74};

@@ -66,7 +66,8 @@ double port_efficiency(NcclAlgorithm algorithm, GpuGeneration generation) {
     return 1;
 }
 
-double ramp(NcclAlgorithm algorithm) {
+double ramp(NcclAlgorithm algorithm, CollectiveKind kind) {
+    if (kind == CollectiveKind::SendRecv) return 0;
     if (algorithm == NcclAlgorithm::Nvls) return nccl::kRampNvls;
     return algorithm == NcclAlgorithm::P2p ? nccl::kRampP2p : nccl::kRampRing;
 }
@@ -131,7 +132,7 @@ std::array<double, 3> nccl_seconds(const CollectiveAlgorithm& algorithm, Collect
             if (row == NcclAlgorithm::Ring && kind == CollectiveKind::AllReduce && at.nodes > 1 &&
                 bytes / (nccl::kChannels[index_of(rates.generation)] * at.size) >= 64)
                 lat *= nccl::kRingPlateau[index_of(rates.generation)];
-            lat += ramp(row) * std::sqrt(traffic.link_bytes);
+            lat += ramp(row, kind) * std::sqrt(traffic.link_bytes);
         }
         if (raw_seconds > 0) {
             const double rate = protocol_rate(row, p, moved / raw_seconds, bytes, at, rates);

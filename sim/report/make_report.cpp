@@ -1,0 +1,236 @@
+#include "sim/report/make_report.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "plan/trace/analyze.hpp"
+#include "sim/memory/ledger.hpp"
+#include "sim/simulator.hpp"
+
+namespace tw {
+namespace {
+
+double seconds(SimTime t) {
+    return to_seconds(t).value;
+}
+
+// The period with the durations of the classes that `drop` names set to zero.
+template <class Drop>
+SimTime period_without(const LoweredSchedule& lowered, CostTable table, bool host, Drop&& drop) {
+    for (int r = 0; r < lowered.compiled.ranks; ++r) {
+        for (std::size_t k = 0; k < lowered.schedule.duration_classes.size(); ++k) {
+            if (drop(lowered.schedule.duration_classes[k])) {
+                const std::uint32_t slot = lowered.compiled.slot_of(r, static_cast<int>(k));
+                table.duration[slot] = 0;
+                if (host && !table.host_path.empty()) table.host_path[slot] = table.dispatch[slot];
+            }
+        }
+    }
+    if (!host) table.dispatch.clear(), table.host_path.clear();
+    EngineWorkspace workspace;
+    return run_engine(lowered.compiled, table, workspace).period;
+}
+
+void add_communication(SimulationReport& report, std::string kind, double total, double exposed, double bytes,
+                       std::string_view algorithm) {
+    if (total <= 0) return;
+    report.communication.push_back(
+        {std::move(kind), total, std::clamp(exposed, 0.0, total), bytes, std::string(algorithm)});
+}
+
+struct RankTotals {
+    double forward = 0, backward = 0, recompute = 0, optimizer = 0;
+    PhaseCost::Communication tp, cp, ep, dp;
+    double exposed_overlap = 0;
+    double transfers_s = 0, transfer_bytes = 0, sync_s = 0, sync_bytes = 0;
+    std::string_view transfer_algorithm, sync_algorithm;
+};
+
+std::vector<RankTotals> rank_totals(const ParallelPlan& plan, const PlanCost& costs,
+                                    const Schedule& schedule) {
+    std::vector<RankTotals> ranks(static_cast<std::size_t>(schedule.ranks()));
+    const auto m = static_cast<double>(plan.microbatches);
+    for (int s = 0; s < costs.stages(); ++s) {
+        const StageCostSet& c = costs.stage(s);
+        RankTotals& t = ranks[static_cast<std::size_t>(schedule.rank_of_stage[static_cast<std::size_t>(s)])];
+        t.forward += m * c.forward.kernel_s;
+        t.recompute += m * c.backward.recompute_s;
+        t.backward += m * (c.backward.kernel_s - c.backward.recompute_s);
+        t.optimizer += c.optimizer_s;
+        for (const PhaseCost* p : {&c.forward, &c.backward}) {
+            t.tp.add(p->tp, m);
+            t.cp.add(p->cp, m);
+            t.ep.add(p->ep, m);
+            t.dp.add(p->dp, m);
+            t.exposed_overlap += m * p->exposed_overlap_s();
+        }
+        for (const TransferCost* x : {&c.send_activation, &c.send_gradient}) {
+            t.transfers_s += m * x->seconds;
+            t.transfer_bytes += m * x->bytes;
+            if (x->seconds > 0) t.transfer_algorithm = x->algorithm;
+        }
+        t.sync_s += c.gradient_sync.seconds + c.parameter_gather.seconds;
+        t.sync_bytes += c.gradient_sync.bytes + c.parameter_gather.bytes;
+        if (c.gradient_sync.seconds > 0) t.sync_algorithm = c.gradient_sync.algorithm;
+    }
+    return ranks;
+}
+
+}  // namespace
+
+std::vector<std::string> not_executable(const LayerGraph& graph, const ParallelPlan& plan) {
+    (void)graph;
+    (void)plan;
+    return {"this build has no executor: simulation only"};
+}
+
+SimulationReport make_report(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
+                             const LoweredSchedule& lowered, bool with_trace) {
+    const Schedule& schedule = lowered.schedule;
+    const LayerGraph& graph = environment.graph;
+    const CostTable table = costs.table(schedule, lowered.compiled);
+    EngineWorkspace workspace;
+    const StepTimes times = run_engine(lowered.compiled, table, workspace);
+
+    SimulationReport report;
+    report.plan = plan;
+    report.boundary = schedule.boundary;
+    report.step_time_s = seconds(times.period);
+    report.step_time_sigma_s = step_sigma(plan, costs, schedule, times.period);
+    report.makespan_s = seconds(times.makespan);
+    report.samples_per_s = static_cast<double>(plan.global_batch) / report.step_time_s;
+    report.tokens_per_s =
+        report.samples_per_s * (graph.counts_tokens ? static_cast<double>(plan.seq_len) : 1.0);
+
+    // Forward once, backward twice (Megatron-LM, num_floating_point_operations).
+    report.model_flops = 3.0 * graph.model_flops(plan.global_batch, plan.seq_len, graph.causal).value;
+    report.flop_convention = graph.causal ? "Megatron: causal attention halved, head included, 3 x forward"
+                                          : "Megatron: full attention, head included, 3 x forward";
+    double recomputed_flops = 0;
+    for (int s = 0; s < costs.stages(); ++s) {
+        const StageCostSet& c = costs.stage(s);
+        recomputed_flops +=
+            std::max(0.0, c.backward.flops - c.backward_input.flops - c.backward_weight.flops);
+        if (c.backward.recompute_s > 0 && c.backward.kernel_s > 0) {
+            recomputed_flops += std::max(0.0, c.backward.flops - 2.0 * c.forward.flops);
+        }
+    }
+    report.hardware_flops = report.model_flops + recomputed_flops * static_cast<double>(plan.microbatches) *
+                                                     plan.mesh.dp * plan.mesh.tp * plan.mesh.cp;
+    const double peak = environment.peak(plan.precision.compute).value;
+    if (peak > 0) {
+        report.mfu = report.model_flops / report.step_time_s / peak;
+        report.hfu = report.hardware_flops / report.step_time_s / peak;
+    }
+
+    const bool host = !table.dispatch.empty();
+    const double no_host =
+        host ? seconds(period_without(lowered, table, false, [](const DurationKey&) { return false; }))
+             : report.step_time_s;
+    const double host_s = std::max(0.0, report.step_time_s - no_host);
+    const double exposed_pp = std::max(
+        0.0, no_host - seconds(period_without(lowered, table, false,
+                                              [](const DurationKey& k) { return is_transfer(k.opcode); })));
+    const double exposed_dp = std::max(
+        0.0, no_host - seconds(period_without(lowered, table, false,
+                                              [](const DurationKey& k) { return is_collective(k.opcode); })));
+
+    const std::vector<SimTime> busy = busy_times(schedule, lowered.compiled, table);
+    const std::vector<RankTotals> totals = rank_totals(plan, costs, schedule);
+    double idle_sum = 0;
+    for (int r = 0; r < schedule.ranks(); ++r) {
+        const RankTotals& t = totals[static_cast<std::size_t>(r)];
+        RankReport rank;
+        rank.rank = r;
+        rank.busy_s = std::min(seconds(busy[static_cast<std::size_t>(r)]), report.step_time_s);
+        rank.idle_s = report.step_time_s - rank.busy_s;
+        rank.bubble_fraction = rank.idle_s / report.step_time_s;
+        idle_sum += rank.bubble_fraction;
+        const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
+        rank.peak_in_flight = peak_in_flight(program);
+        rank.weight_versions = weight_versions(program);
+        TimeBreakdown& b = rank.breakdown;
+        b.forward = t.forward;
+        b.backward = t.backward;
+        b.recompute = t.recompute;
+        b.optimizer = t.optimizer;
+        // Overlapping collectives that compute still waits for are shared out by their total time.
+        const double overlapped = t.tp.total_s - t.tp.blocking_s + t.cp.total_s - t.cp.blocking_s +
+                                  t.ep.total_s - t.ep.blocking_s + t.dp.total_s;
+        const auto exposed = [&](const PhaseCost::Communication& c) {
+            return c.blocking_s +
+                   (overlapped > 0 ? t.exposed_overlap * (c.total_s - c.blocking_s) / overlapped : 0.0);
+        };
+        b.exposed_tp = exposed(t.tp);
+        b.exposed_cp = exposed(t.cp);
+        b.exposed_ep = exposed(t.ep);
+        double idle = rank.idle_s;
+        const auto take = [&](double wanted) {
+            const double taken = std::min(idle, wanted);
+            idle -= taken;
+            return taken;
+        };
+        b.exposed_dp = exposed(t.dp) + take(exposed_dp);
+        b.host = take(host_s);
+        b.exposed_pp = take(exposed_pp);
+        b.bubble = idle;
+        report.ranks.push_back(rank);
+    }
+    report.bubble_fraction = idle_sum / schedule.ranks();
+
+    const auto busiest =
+        std::max_element(totals.begin(), totals.end(), [](const RankTotals& a, const RankTotals& b) {
+            return a.forward + a.backward < b.forward + b.backward;
+        });
+    const RankReport& shown = report.ranks[static_cast<std::size_t>(busiest - totals.begin())];
+    add_communication(report, "tp", busiest->tp.total_s, shown.breakdown.exposed_tp, busiest->tp.bytes, "");
+    add_communication(report, "cp", busiest->cp.total_s, shown.breakdown.exposed_cp, busiest->cp.bytes, "");
+    add_communication(report, "ep", busiest->ep.total_s, shown.breakdown.exposed_ep, busiest->ep.bytes, "");
+    add_communication(report, "pp", busiest->transfers_s, exposed_pp, busiest->transfer_bytes,
+                      busiest->transfer_algorithm);
+    add_communication(report, "dp", busiest->sync_s + busiest->dp.total_s,
+                      exposed_dp + shown.breakdown.exposed_dp, busiest->sync_bytes + busiest->dp.bytes,
+                      busiest->sync_algorithm);
+
+    report.memory = memory_ledger(environment, plan, costs, schedule);
+    for (const StageMemory& m : report.memory) {
+        report.peak_allocated_bytes = std::max(report.peak_allocated_bytes, m.peak_allocated_bytes);
+        report.peak_reserved_bytes = std::max(report.peak_reserved_bytes, m.peak_reserved_bytes);
+        report.peak_device_bytes = std::max(report.peak_device_bytes, m.device_bytes);
+        report.fits &= m.fits();
+    }
+    if (!report.fits) {
+        report.warnings.push_back(fmt::format("does not fit: {:.2f} GB needed, {:.2f} GB on the device",
+                                              report.peak_device_bytes / 1e9,
+                                              report.memory.front().capacity_bytes / 1e9));
+    }
+    bool out_of_range = false;
+    for (int s = 0; s < costs.stages(); ++s) {
+        const StageCostSet& c = costs.stage(s);
+        out_of_range |= c.forward.out_of_range || c.backward.out_of_range || c.gradient_sync.out_of_range;
+    }
+    if (out_of_range)
+        report.warnings.emplace_back("some shapes lie outside the range that the profile was measured in");
+    // UC-91: predictions outside these bounds are suspicious whatever produced them.
+    if (graph.measured_on.empty() && (report.mfu < 0.05 || report.mfu > 0.75)) {
+        report.warnings.push_back(fmt::format(
+            "MFU of {:.1f} % is outside 5-75 %: check the batch and the cluster", report.mfu * 100));
+    }
+    for (const NodeGroup& g : environment.cluster.groups) {
+        const double devices = static_cast<double>(g.type.devices) * g.nodes;
+        report.energy_j += devices * g.device.tdp_w * report.step_time_s;
+        report.usd_per_step += devices * g.type.usd_per_device_hour * report.step_time_s / 3600.0;
+    }
+    report.not_executable = not_executable(graph, plan);
+    if (with_trace) {
+        report.trace = trace_engine(schedule, lowered.compiled, table, 2);
+        report.trace.title = summary(plan);
+        add_memory_curves(environment, plan, costs, schedule, report.trace);
+        const TraceAnalysis analysis = analyze(report.trace);
+        report.critical_path = describe(report.trace, analysis.critical_path);
+    }
+    return report;
+}
+
+}  // namespace tw

@@ -1,0 +1,91 @@
+#include "sim/simulator.hpp"
+
+#include <algorithm>
+
+#include "plan/check_plan.hpp"
+#include "plan/lower_plan.hpp"
+#include "plan/schedule/placement.hpp"
+#include "sim/memory/ledger.hpp"
+#include "sim/report/make_report.hpp"
+
+namespace tw {
+
+Result<Simulator::Prepared> Simulator::prepare(const ParallelPlan& plan) const {
+    const auto generator = find_schedule(plan.schedule);
+    if (!generator) return generator.errors();
+    const ScheduleShape shape = schedule_shape(plan);
+    if (Errors errors = (*generator)->check(shape); !errors.empty()) return errors;
+
+    Prepared prepared;
+    const std::vector<std::uint16_t> ranks = rank_of_stage(**generator, shape);
+    prepared.costs = std::make_unique<PlanCost>(*environment_, plan, ranks, shapes_);
+    const LoweringOptions options = lowering_options(environment_->graph, plan, prepared.costs->parameters());
+    if ((*generator)->info().uses_costs) {
+        StageCosts costs = prepared.costs->stage_costs();
+        costs.memory_limit_bytes = activation_limits(*environment_, plan, *prepared.costs, ranks);
+        auto lowered = lower_and_compile(plan.schedule, shape, options, &costs);
+        if (!lowered) return lowered.errors();
+        prepared.lowered = std::move(*lowered);
+    } else {
+        auto lowered = schedules_.get(plan.schedule, shape, options);
+        if (!lowered) return lowered.errors();
+        prepared.lowered = std::move(*lowered);
+    }
+    return prepared;
+}
+
+double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule,
+                  SimTime step_time) {
+    std::vector<Uncertainty> by_rank(static_cast<std::size_t>(schedule.ranks()));
+    std::vector<double> busy(by_rank.size(), 0);
+    for (int s = 0; s < costs.stages(); ++s) {
+        const StageCostSet& c = costs.stage(s);
+        const auto r = static_cast<std::size_t>(schedule.rank_of_stage[static_cast<std::size_t>(s)]);
+        const auto m = static_cast<double>(plan.microbatches);
+        by_rank[r].add(c.forward.uncertainty, m);
+        by_rank[r].add(c.backward.uncertainty, m);
+        by_rank[r].add(ErrorSource::Memory, c.optimizer_sigma_s);
+        const double shown =
+            plan.overlap.grad_reduce ? 0.125 : 1.0;  // the share of gradient sync that cannot hide
+        by_rank[r].add(c.gradient_sync.source, c.gradient_sync.sigma_s * shown);
+        by_rank[r].add(c.parameter_gather.source, c.parameter_gather.sigma_s);
+        busy[r] += m * to_seconds(c.forward.device_time() + c.backward.device_time()).value + c.optimizer_s;
+    }
+    double relative = 0, longest = 0;
+    for (std::size_t r = 0; r < busy.size(); ++r) {
+        if (busy[r] > longest) longest = busy[r], relative = by_rank[r].sigma() / busy[r];
+    }
+    return relative * to_seconds(step_time).value;
+}
+
+Result<Evaluation> Simulator::evaluate(const ParallelPlan& plan) const {
+    auto prepared = prepare(plan);
+    if (!prepared) return prepared.errors();
+    const LoweredSchedule& lowered = *prepared->lowered;
+    Evaluation e;
+    thread_local EngineWorkspace workspace;
+    e.step_time =
+        run_engine(lowered.compiled, prepared->costs->table(lowered.schedule, lowered.compiled), workspace)
+            .period;
+    e.sigma_s = step_sigma(plan, *prepared->costs, lowered.schedule, e.step_time);
+    for (const StageMemory& m : memory_ledger(*environment_, plan, *prepared->costs, lowered.schedule)) {
+        e.peak_allocated_bytes = std::max(e.peak_allocated_bytes, m.peak_allocated_bytes);
+        e.peak_reserved_bytes = std::max(e.peak_reserved_bytes, m.peak_reserved_bytes);
+        e.peak_device_bytes = std::max(e.peak_device_bytes, m.device_bytes);
+        e.fits &= m.fits();
+    }
+    return e;
+}
+
+Result<SimulationReport> Simulator::simulate(const ParallelPlan& plan, const SimulateOptions& options) const {
+    const PlanCheck check = check_plan(environment_->graph, environment_->cluster, plan);
+    if (!check.errors.empty()) return check.errors;
+    auto prepared = prepare(plan);
+    if (!prepared) return prepared.errors();
+    SimulationReport report =
+        make_report(*environment_, plan, *prepared->costs, *prepared->lowered, options.trace);
+    report.warnings.insert(report.warnings.begin(), check.warnings.begin(), check.warnings.end());
+    return report;
+}
+
+}  // namespace tw

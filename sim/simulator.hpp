@@ -1,0 +1,56 @@
+// Simulator: predicts plans for one model on one cluster. `evaluate` is what a search calls thousands of times, `simulate`
+// what a user reads; both run the same schedule with the same costs, so that they return the same number.
+#pragma once
+
+#include <memory>
+
+#include "base/result.hpp"
+#include "sim/cost/plan_cost.hpp"
+#include "sim/environment.hpp"
+#include "sim/report/report.hpp"
+#include "sim/schedule_cache.hpp"
+
+namespace tw {
+
+struct Evaluation {
+    SimTime step_time = 0;
+    double sigma_s = 0;               // one standard deviation of step_time
+    double peak_allocated_bytes = 0;  // largest over ranks
+    double peak_reserved_bytes = 0;
+    double peak_device_bytes = 0;
+    bool fits = true;
+};
+
+struct SimulateOptions {
+    bool trace = false;  // fill SimulationReport::trace with two steps and memory curves
+};
+
+class Simulator {
+  public:
+    explicit Simulator(std::shared_ptr<const Environment> environment) : environment_(std::move(environment)) {}
+
+    [[nodiscard]] const Environment& environment() const { return *environment_; }
+    [[nodiscard]] ShapeCostCache& shapes() const { return shapes_; }
+
+    // Thread-safe. The plan has passed check_plan; what remains to fail is a cost-driven order.
+    [[nodiscard]] Result<Evaluation> evaluate(const ParallelPlan& plan) const;
+    // Checks the plan first: all its violations at once.
+    [[nodiscard]] Result<SimulationReport> simulate(const ParallelPlan& plan, const SimulateOptions& options = {}) const;
+
+    // The schedule of a plan with its costs: what both of the above are made of.
+    struct Prepared {
+        std::shared_ptr<const LoweredSchedule> lowered;
+        std::unique_ptr<PlanCost> costs;
+    };
+    [[nodiscard]] Result<Prepared> prepare(const ParallelPlan& plan) const;
+
+  private:
+    std::shared_ptr<const Environment> environment_;
+    mutable ShapeCostCache shapes_;
+    mutable ScheduleCache schedules_;
+};
+
+// One standard deviation of a step that takes `step_time`, from the costs of the rank that is busiest.
+double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule, SimTime step_time);
+
+}  // namespace tw
