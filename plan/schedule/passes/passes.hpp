@@ -27,6 +27,8 @@ void update_asynchronously(const ComputeOrder& order, const LoweringOptions& opt
 // Fills both classes of an instruction from its own fields: the duration class always, the size class unless
 // the instruction neither holds, frees nor moves memory (Wait, GradNorm).
 void set_classes(Schedule& schedule, Instruction& instruction);
+// The P2p stream's lane of a rank for transfers with `peer`.
+std::uint16_t p2p_lane(LoweringOptions::P2p p2p, std::uint16_t peer, bool send);
 // Index of the group of these pipeline ranks, added where it is new; 0 for a group within one rank.
 std::uint16_t group_of_ranks(Schedule& schedule, std::vector<std::uint16_t> ranks);
 

@@ -128,15 +128,8 @@ class TransferPlacer {
     }
 
     [[nodiscard]] std::uint16_t lane(std::uint16_t peer, bool send) const {
-        if (options_.batch_p2p && options_.p2p != LoweringOptions::P2p::Single) return peer;
-        switch (options_.p2p) {
-            case LoweringOptions::P2p::PerDirection:
-                return static_cast<std::uint16_t>(2 * peer + (send ? 0 : 1));
-            case LoweringOptions::P2p::PerPeer:
-                return peer;
-            default:
-                return 0;
-        }
+        const bool one_a_peer = options_.batch_p2p && options_.p2p == LoweringOptions::P2p::PerDirection;
+        return p2p_lane(one_a_peer ? LoweringOptions::P2p::PerPeer : options_.p2p, peer, send);
     }
 
     void place(const Transfer& t) {
@@ -195,6 +188,17 @@ class TransferPlacer {
 };
 
 }  // namespace
+
+std::uint16_t p2p_lane(LoweringOptions::P2p p2p, std::uint16_t peer, bool send) {
+    switch (p2p) {
+        case LoweringOptions::P2p::PerDirection:
+            return static_cast<std::uint16_t>(2 * peer + (send ? 0 : 1));
+        case LoweringOptions::P2p::PerPeer:
+            return peer;
+        default:
+            return 0;
+    }
+}
 
 void place_transfers(const ComputeOrder& order, const LoweringOptions& options, Schedule& schedule) {
     TransferPlacer placer(order, options, schedule);
