@@ -87,8 +87,8 @@ std::vector<SimTime> step_ends(const Trace& trace);
 RankInFlight in_flight(const RankTrace& rank);
 
 // Back from the last end of `last_step` (-1: of the trace) to the event that determined each start: for a transfer or a
-// collective first to the rank that arrived last, then to the latest end at or before the start on that rank. Among
-// equals the event's own lane wins, then the lower stream. Steps before `first_step` end the walk.
+// collective first to the rank that arrived last (or to the lane that was still taken when all had arrived), then to the
+// latest end at or before that arrival on that rank. Among equals the event's own lane wins, then the lower stream. Steps before `first_step` end the walk.
 CriticalPath critical_path(const Trace& trace, const Rendezvous& rendezvous, int first_step = 0, int last_step = -1);
 
 // "rank 0: 0F0 12.1 ms"; runs of the same opcode, stage and rank are one line ("rank 3: 3F0..3F7 (8) 96.8 ms"), gaps of

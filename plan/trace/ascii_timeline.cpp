@@ -181,7 +181,7 @@ std::string ascii_timeline(const Trace& trace, const AsciiTimelineOptions& optio
 
     std::size_t name_width = 0;
     for (const std::size_t r : rows) name_width = std::max(name_width, display_width(row_name(trace.ranks[r])));
-    constexpr std::size_t kPercentWidth = 10;  // wall, blank, "100.0 %"
+    constexpr std::size_t kPercentWidth = 9;  // wall, blank, "100.0 %"
     const auto width = static_cast<std::size_t>(std::max(40, options.width));
     const std::size_t columns = std::max<std::size_t>(10, width - std::min(width, name_width + 2 + kPercentWidth));
     const TimeAxis axis = make_time_axis(options.step == kAllSteps ? steps.front().begin : shown.begin, shown.end,

@@ -49,11 +49,8 @@ class PathWalk {
             const TraceEvent& e = event(at);
             path.segments.push_back({at, e.start, e.end, 0});
             path.by_work[static_cast<std::size_t>(work_of(e.instruction))] += e.end - e.start;
-            const EventRef late = last_to_arrive(at);
-            visited_[late.rank][late.event] = true;
-            const SimTime ready = late == at ? e.start : std::min(e.start, event(late).arrival);
             EventRef before;
-            if (!predecessor(late, ready, before)) break;
+            if (!cause_of(at, before)) break;
             // What lies between: this start and the end of what came before.
             path.segments.back().gap = e.start - event(before).end;
             path.gaps += path.segments.back().gap;
@@ -67,24 +64,45 @@ class PathWalk {
   private:
     const TraceEvent& event(EventRef ref) const { return trace_.ranks[ref.rank].events[ref.event]; }
 
-    EventRef last_to_arrive(EventRef at) const {
+    // What determined the start of `at`, on its own rank or on that of a partner.
+    bool cause_of(EventRef at, EventRef& before) {
+        const SimTime start = event(at).start;
         const std::uint32_t meeting = rendezvous_.meeting_of[at.rank][at.event];
-        if (meeting == Rendezvous::kNone) return at;
-        EventRef late = at;
+        if (meeting == Rendezvous::kNone) return predecessor(at, start, false, before);
+        SimTime late = event(at).arrival;
         for (const EventRef member : rendezvous_.members_of(meeting)) {
-            if (event(member).arrival > event(late).arrival) late = member;
+            visited_[member.rank][member.event] = true;
+            late = std::max(late, event(member).arrival);
         }
-        return late;
+        late = std::min(late, start);
+        // All were ready before it began: a lane was taken on one side. Else whoever arrived last held it up.
+        if (late < start && latest(meeting, start, true, late, before)) return true;
+        return latest(meeting, late, false, -kNever, before);
     }
 
-    // The latest end at or before `ready` among earlier instructions of the rank.
-    bool predecessor(EventRef at, SimTime ready, EventRef& before) const {
+    // The latest predecessor of those members of a meeting that arrived last (of all members: same_lane).
+    bool latest(std::uint32_t meeting, SimTime ready, bool same_lane, SimTime after, EventRef& before) const {
+        bool found = false;
+        for (const EventRef member : rendezvous_.members_of(meeting)) {
+            if (!same_lane && event(member).arrival < ready) continue;
+            EventRef candidate;
+            if (!predecessor(member, ready, same_lane, candidate) || event(candidate).end <= after) continue;
+            if (!found || event(candidate).end > event(before).end) before = candidate;
+            found = true;
+        }
+        return found;
+    }
+
+    // The latest end at or before `ready` among earlier instructions of the rank, or of the same lane alone.
+    bool predecessor(EventRef at, SimTime ready, bool same_lane, EventRef& before) const {
         const RankTrace& rank = trace_.ranks[at.rank];
         const Instruction& own = rank.events[at.event].instruction;
         bool found = false;
         SimTime best_end = 0;
         bool best_own_lane = false;
         for (const Lane& lane : lanes_[at.rank]) {
+            const bool own_lane = lane.stream == own.stream && lane.communicator == own.communicator;
+            if (same_lane && !own_lane) continue;
             auto last = std::partition_point(lane.events.begin(), lane.events.end(), [&](std::uint32_t e) {
                 return e < at.event && rank.events[e].end <= ready;
             });
@@ -93,7 +111,6 @@ class PathWalk {
             const std::uint32_t candidate = *(last - 1);
             if (rank.events[candidate].step < first_step_) continue;
             const SimTime end = rank.events[candidate].end;
-            const bool own_lane = lane.stream == own.stream && lane.communicator == own.communicator;
             if (!found || end > best_end || (end == best_end && own_lane && !best_own_lane)) {
                 found = true;
                 best_end = end;

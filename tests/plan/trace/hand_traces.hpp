@@ -60,7 +60,7 @@ inline Order one_f_one_b(int ranks, int microbatches) {
 }
 
 // One rank a stage. Repeats the order `steps` times; every step ends with a gradient all-reduce of each stage (where
-// costs.sync > 0), and an optimizer step that all ranks start together.
+// costs.sync > 0), a barrier, and an optimizer step (where costs.optimizer > 0).
 inline Trace run(const Order& order, Costs costs, int steps = 1, std::string title = "hand-made") {
     const int ranks = static_cast<int>(order.size());
     Trace trace;
@@ -134,6 +134,15 @@ inline Trace run(const Order& order, Costs costs, int steps = 1, std::string tit
             barrier = std::max(barrier, own);
         }
         step_begin = barrier;
+        if (steps > 1 || costs.optimizer > 0) {  // the gradient norm, without a duration of its own
+            for (int r = 0; r < ranks; ++r) {
+                Instruction norm = compute(Opcode::GradNorm, r, kNoMicrobatch);
+                norm.stream = Stream::Dp;
+                norm.communicator = 1;
+                norm.group = 1;
+                add(r, event(norm, barrier, barrier, clock[static_cast<std::size_t>(r)]));
+            }
+        }
         if (costs.optimizer > 0) {
             for (int r = 0; r < ranks; ++r) {
                 add(r, event(compute(Opcode::OptimizerStep, r, kNoMicrobatch), barrier, barrier + costs.optimizer));
