@@ -8,6 +8,8 @@
 #include "models/families/model_config_json.hpp"
 #include "models/families/registry.hpp"
 #include "models/formats/hf_config.hpp"
+#include "models/formats/layer_list.hpp"
+#include "models/formats/pipedream_graph.hpp"
 
 namespace tw {
 namespace {
@@ -16,13 +18,15 @@ namespace {
 std::string stem_of(std::string_view path) {
     const std::filesystem::path file{std::string(path)};
     const std::string stem = file.stem().string();
-    if (stem == "config" && file.has_parent_path()) return file.parent_path().filename().string();
+    if ((stem == "config" || stem == "graph") && file.has_parent_path())
+        return file.parent_path().filename().string();
     return stem;
 }
 
 // Errors of a document point into it; the file is named before the pointer.
 Errors in_file(Errors errors, std::string_view path) {
-    for (Error& error : errors) error.context = std::string(path) + (error.context.empty() ? "" : ": " + error.context);
+    for (Error& error : errors)
+        error.context = std::string(path) + (error.context.empty() ? "" : ": " + error.context);
     return errors;
 }
 
@@ -34,6 +38,8 @@ Result<LoadedModel> built(const ModelConfig& config, std::vector<std::string> wa
 
 Result<LoadedModel> load_json(const Json& document, std::string_view path) {
     if (document.is_object() && document.contains("schema")) {
+        if (document["schema"] == "trainwright/layer-list")
+            return layer_list_from_json(document, stem_of(path));
         auto config = model_config_from_json(document);
         if (!config) return config.errors();
         return built(*config, {});
@@ -50,11 +56,19 @@ bool looks_like_json(std::string_view text) {
 
 }  // namespace
 
-std::vector<std::string> model_names() { return embedded_names("models"); }
+std::vector<std::string> model_names() {
+    return embedded_names("models");
+}
 
 Result<LoadedModel> load_model_text(std::string_view text, std::string_view path) {
+    if (looks_like_pipedream_graph(text)) {
+        auto profile = load_pipedream_graph(text, path);
+        if (profile) profile->graph.name = stem_of(path);
+        return profile;
+    }
     if (!looks_like_json(text)) {
-        return Error{ErrorCode::Unreadable, "is neither a JSON document nor a profile graph", std::string(path), ""};
+        return Error{ErrorCode::Unreadable, "is neither a JSON document nor a profile graph",
+                     std::string(path), ""};
     }
     auto document = parse_json(text, path);
     if (!document) return document.errors();
@@ -71,7 +85,8 @@ Result<LoadedModel> load_model(std::string_view name_or_path) {
     const bool is_path = name.find('/') != std::string::npos || name.find('.') != std::string::npos;
     std::error_code ec;
     if (!is_path && !std::filesystem::exists(name, ec)) {
-        return Error{ErrorCode::Usage, "unknown model '" + name + "'", "--model", unknown_name_hint(name, model_names())};
+        return Error{ErrorCode::Usage, "unknown model '" + name + "'", "--model",
+                     unknown_name_hint(name, model_names())};
     }
     auto text = read_text_file(name);
     if (!text) return text.errors();

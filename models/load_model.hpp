@@ -12,11 +12,12 @@ namespace tw {
 
 struct LoadedModel {
     LayerGraph graph;
-    std::vector<std::string> warnings;  // keys of a foreign document that were not understood, assumptions made
+    std::vector<std::string>
+        warnings;  // keys of a foreign document that were not understood, assumptions made
 };
 
 // A preset's name ("gpt3-175b"), the path of a Hugging Face config.json, of a PipeDream graph.txt, or of a
-// trainwright/model document.
+// trainwright/model or trainwright/layer-list document.
 Result<LoadedModel> load_model(std::string_view name_or_path);
 // A document that is already in memory; `path` names it in errors, and its stem names a model without a name.
 Result<LoadedModel> load_model_text(std::string_view text, std::string_view path);

@@ -4,6 +4,7 @@
 
 #include "base/json.hpp"
 #include "base/nearest.hpp"
+#include "base/si_format.hpp"
 #include "models/formats/text_lines.hpp"
 
 namespace tw {
@@ -143,11 +144,9 @@ struct Document {
     std::int64_t published_parameters = 0;  // 0: not given
 };
 
-Result<Document> read_document(std::string_view text, std::string_view name) {
-    const auto json = parse_json(text, name);
-    if (!json) return json.errors();
+Result<Document> read_document(const Json& json, std::string_view name) {
     Errors errors;
-    const JsonObject object(*json, "", errors);
+    const JsonObject object(json, "", errors);
     read_schema(object, "layer-list", 1);
     Document document;
     CnnNetwork& network = document.network;
@@ -188,21 +187,29 @@ Result<Document> read_document(std::string_view text, std::string_view name) {
 }  // namespace
 
 Result<CnnNetwork> parse_layer_list(std::string_view text, std::string_view name) {
-    auto document = read_document(text, name);
+    const auto json = parse_json(text, name);
+    if (!json) return json.errors();
+    auto document = read_document(*json, name);
     if (!document) return document.errors();
     return std::move(document->network);
 }
 
 Result<LoadedModel> load_layer_list(std::string_view text, std::string_view name) {
-    const auto document = read_document(text, name);
+    const auto json = parse_json(text, name);
+    if (!json) return json.errors();
+    return layer_list_from_json(*json, name);
+}
+
+Result<LoadedModel> layer_list_from_json(const Json& json, std::string_view name) {
+    const auto document = read_document(json, name);
     if (!document) return document.errors();
     auto graph = build_cnn(document->network);
     if (!graph) return graph.errors();
     const std::int64_t published = document->published_parameters;
     if (published != 0 && published != graph->parameters()) {
         return Error{ErrorCode::Unreadable,
-                     "the layers have " + with_commas(graph->parameters()) +
-                         " parameters, the document says " + with_commas(published),
+                     "the layers have " + format_count(graph->parameters()) +
+                         " parameters, the document says " + format_count(published),
                      "/parameters", ""};
     }
     return LoadedModel{.graph = std::move(*graph), .warnings = {}};

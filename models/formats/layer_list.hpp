@@ -21,6 +21,7 @@
 
 #include <string_view>
 
+#include "base/json.hpp"
 #include "models/families/cnn_network.hpp"
 #include "models/load_model.hpp"
 
@@ -29,5 +30,7 @@ namespace tw {
 // Errors: Unreadable with JSON pointers, all at once; unknown keys and types suggest the nearest.
 Result<CnnNetwork> parse_layer_list(std::string_view text, std::string_view name);
 Result<LoadedModel> load_layer_list(std::string_view text, std::string_view name);
+// The same for a document that is parsed already; `name` is the graph's where the document has none.
+Result<LoadedModel> layer_list_from_json(const Json& document, std::string_view name);
 
 }  // namespace tw

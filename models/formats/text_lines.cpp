@@ -93,27 +93,4 @@ std::string compact(double value) {
     return buffer;
 }
 
-std::string human_bytes(double bytes) {
-    constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-    int unit = 0;
-    while (std::fabs(bytes) >= 1000 && unit < 5) {
-        bytes /= 1000;
-        ++unit;
-    }
-    char buffer[64];
-    std::snprintf(buffer, sizeof buffer, "%.4g %s", bytes, kUnits[unit]);
-    return buffer;
-}
-
-std::string with_commas(std::int64_t value) {
-    const std::string digits = std::to_string(value);
-    std::string out;
-    for (std::size_t i = 0; i < digits.size(); ++i) {
-        const bool group = (digits.size() - i) % 3 == 0;
-        if (group && i > 0 && digits[i - 1] != '-') out += ',';
-        out += digits[i];
-    }
-    return out;
-}
-
 }  // namespace tw

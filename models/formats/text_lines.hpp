@@ -29,11 +29,8 @@ std::string quote(std::string_view text, std::size_t limit = 60);  // the excerp
 // Error{Unreadable} at "name:line".
 Error unreadable_line(std::string_view name, std::size_t line, std::string message, std::string hint = {});
 
-// "4.19 MB", "1.5 GB" (powers of ten), "512 B".
-std::string human_bytes(double bytes);
-// 138357544 -> "138,357,544".
-std::string with_commas(std::int64_t value);
+// "%.*f" and "%.6g".
 std::string fixed(double value, int digits);
-std::string compact(double value);  // "%.6g"
+std::string compact(double value);
 
 }  // namespace tw

@@ -1,0 +1,50 @@
+// The describers behind the registry of document kinds. Each answers sniff and describe (document.hpp).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "models/formats/document.hpp"
+
+namespace tw::documents {
+
+// The value of "schema" near the head of a JSON document, or "": "trainwright/plan".
+std::string schema_of(std::string_view text);
+
+// describe_models.cpp
+bool is_model(std::string_view text, std::string_view filename);  // trainwright/model
+bool is_layer_list(std::string_view text, std::string_view filename);
+bool is_hf_config(std::string_view text, std::string_view filename);
+bool is_quantization(std::string_view text, std::string_view filename);  // ModelOpt's hf_quant_config.json
+bool is_pipedream(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_model(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_layer_list(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_hf_config(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_quantization(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_pipedream(std::string_view text, std::string_view filename);
+
+// describe_hardware.cpp
+bool is_cluster(std::string_view text, std::string_view filename);
+bool is_node(std::string_view text, std::string_view filename);
+bool is_device(std::string_view text, std::string_view filename);
+bool is_profile(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_cluster(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_node(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_device(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_profile(std::string_view text, std::string_view filename);
+
+// describe_topology.cpp
+bool is_topo_matrix(std::string_view text, std::string_view filename);
+bool is_nccl_topology(std::string_view text, std::string_view filename);
+bool is_nccl_graphs(std::string_view text, std::string_view filename);
+bool is_nccl_tests(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_topo_matrix(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_nccl_topology(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_nccl_graphs(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_nccl_tests(std::string_view text, std::string_view filename);
+
+// document.cpp: any other document of ours (a plan, a trace), by its top-level keys.
+bool is_own_document(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_own_document(std::string_view text, std::string_view filename);
+
+}  // namespace tw::documents
