@@ -1,0 +1,183 @@
+#include "profiler/fit/fit_report.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/hardware/profile_json.hpp"
+#include "profiler/fit/statistics.hpp"
+
+namespace tw {
+namespace {
+
+std::string percent(const FitRecord& record) {
+    if (record.held_out == 0) return "–";
+    return fmt::format("{:.1f} / {:.1f}", record.median * 100, record.p90 * 100);
+}
+
+std::string origin(const FitRecord& record) {
+    return record.scaled_from.empty() ? record.source
+                                      : "scaled from " + record.scaled_from + ": " + record.source;
+}
+
+void gemm_table(std::string& text, const std::vector<ProfileFit>& profiles) {
+    text +=
+        "## Matrix products\n\nWhole (n, k) pairs held out, 20 %. Big: m ≥ 512, n and k ≥ 256. Median / p90, "
+        "%.\n\n"
+        "| device | precision | points | held out | curve, all | curve, big | with grid, all | with grid, "
+        "big |\n"
+        "|---|---|---|---|---|---|---|---|\n";
+    for (const ProfileFit& fit : profiles) {
+        for (const GemmFit& one : fit.gemm) {
+            const FitRecord& record = one.entry.fit;
+            text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", fit.profile.name,
+                                to_string(one.entry.precision), record.points, record.held_out,
+                                percent(one.curve_only), percent(one.curve_only_big),
+                                one.entry.residual.empty() ? "–" : percent(record),
+                                one.entry.residual.empty() ? "–" : percent(one.with_grid_big));
+        }
+    }
+    text +=
+        "\n| device | precision | launch µs | rate TFLOP/s | overhead | prologue µs | bandwidth TB/s | split "
+        "µs | blend | "
+        "throttle | slack | unaligned | scalar |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+    for (const ProfileFit& fit : profiles) {
+        for (const GemmFit& one : fit.gemm) {
+            const GemmCurve& c = one.entry.curve;
+            text += fmt::format(
+                "| {} | {} | {:.3g} | {:.4g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} "
+                "| "
+                "{:.3g} | {:.3g} |\n",
+                fit.profile.name, to_string(one.entry.precision), c.launch_s * 1e6, c.rate / 1e12, c.overhead,
+                c.prologue_s * 1e6, c.bandwidth / 1e12, c.split_s * 1e6, c.blend, c.throttle, c.slack,
+                c.unaligned, c.scalar);
+        }
+    }
+}
+
+void attention_table(std::string& text, const std::vector<ProfileFit>& profiles) {
+    text +=
+        "\n## Fused attention\n\nTables: whole (sequence, heads) pairs held out, 20 %; rows of one H200: "
+        "five-fold. "
+        "Rate: FLOP/s of visited scores at head dimension 128.\n\n"
+        "| device | kernel | direction | points | median / p90, % | TFLOP/s | origin "
+        "|\n|---|---|---|---|---|---|---|\n";
+    for (const ProfileFit& fit : profiles) {
+        for (const AttentionEntry& entry : fit.profile.attention) {
+            text += fmt::format(
+                "| {} | {} | {} | {} | {} | {:.0f} | {} |\n", fit.profile.name, to_string(entry.kernel),
+                entry.backward ? "backward" : "forward", entry.fit.points, percent(entry.fit),
+                entry.curve.rate * 128 / (128 + entry.curve.narrow) / 1e12, origin(entry.fit));
+        }
+    }
+}
+
+void memory_table(std::string& text, const std::vector<ProfileFit>& profiles) {
+    text +=
+        "\n## Memory-bound kernels\n\n| device | copy TB/s | cache TB/s | cache MB | latency µs | median / "
+        "p90, % | origin |\n"
+        "|---|---|---|---|---|---|---|\n";
+    for (const ProfileFit& fit : profiles) {
+        const MemoryCurve& c = fit.profile.memory;
+        text += fmt::format("| {} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {} | {} |\n", fit.profile.name,
+                            c.bandwidth / 1e12, c.l2_bandwidth / 1e12, c.l2_bytes / 1e6, c.latency_s * 1e6,
+                            percent(fit.profile.memory_fit), origin(fit.profile.memory_fit));
+    }
+    text +=
+        "\nClasses, as measured on the H200 and carried to the others (efficiency of the copy bandwidth, on "
+        "ideal traffic; "
+        "five-fold):\n\n| class | direction | efficiency | points | median / p90, % | origin "
+        "|\n|---|---|---|---|---|---|\n";
+    for (const ProfileFit& fit : profiles) {
+        if (fit.profile.name != "h200") continue;
+        for (const MemoryEntry& entry : fit.profile.memory_ops) {
+            text += fmt::format("| {} | {} | {:.2f} | {} | {} | {} |\n", to_string(entry.kind),
+                                entry.backward ? "backward" : "forward", entry.efficiency, entry.fit.points,
+                                percent(entry.fit), origin(entry.fit));
+        }
+    }
+}
+
+void other_tables(std::string& text, const std::vector<ProfileFit>& profiles) {
+    text += "\n## GEMM forms\n\n| device | form | factor | origin |\n|---|---|---|---|\n";
+    for (const ProfileFit& fit : profiles) {
+        for (const GemmFormEntry& entry : fit.profile.gemm_forms) {
+            text += fmt::format("| {} | {} | {:.3f} | {} |\n", fit.profile.name, to_string(entry.form),
+                                entry.factor, origin(entry.fit));
+        }
+    }
+    text +=
+        "\n## Convolutions (implicit GEMM; every fifth layer held out)\n\n"
+        "| device | precision | forward | input grad | weight grad | Winograd gain | median / p90, % |\n"
+        "|---|---|---|---|---|---|---|\n";
+    for (const ProfileFit& fit : profiles) {
+        if (fit.profile.name != "v100-32") continue;
+        for (const ConvolutionEntry& entry : fit.profile.convolution) {
+            const ConvolutionCurve& c = entry.curve;
+            text += fmt::format("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {} |\n", fit.profile.name,
+                                to_string(entry.precision), c.forward, c.input_grad, c.weight_grad,
+                                c.winograd, percent(entry.fit));
+        }
+    }
+    text +=
+        "\n## Collectives inside a node\n\nEvery other size predicted from the rest, both ways round. Each "
+        "line is α µs / "
+        "GB/s of the size column.\n\n| device | kind | devices | lines | points | median / p90, % "
+        "|\n|---|---|---|---|---|---|\n";
+    std::vector<double> medians;
+    for (const ProfileFit& fit : profiles) {
+        for (const CollectiveEntry& entry : fit.profile.collectives) {
+            std::string lines;
+            for (const AlphaBeta& line : entry.curve.lines) {
+                lines += fmt::format("{}{:.1f} / {:.1f}", lines.empty() ? "" : ", ", line.alpha_s * 1e6,
+                                     line.rate / 1e9);
+            }
+            if (entry.fit.held_out > 0) medians.push_back(entry.fit.median);
+            text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", fit.profile.name, to_string(entry.kind),
+                                entry.group_size, lines, entry.fit.points, percent(entry.fit));
+        }
+    }
+    text += fmt::format("\nMedian over the series of their median error: {:.1f} %.\n",
+                        quantile(medians, 0.5) * 100);
+}
+
+}  // namespace
+
+std::string fit_report(const std::vector<ProfileFit>& profiles) {
+    std::string text =
+        "# How well the shipped profiles fit\n\nWritten by `scripts/fit_profiles`. Errors are |log(measured "
+        "/ predicted)| in "
+        "percent on points that the fit never saw. \"Scaled\" entries have no measurement on the device: a "
+        "sibling's, by the "
+        "ratio of the datasheets, with a wider uncertainty.\n\n";
+    gemm_table(text, profiles);
+    attention_table(text, profiles);
+    memory_table(text, profiles);
+    other_tables(text, profiles);
+    return text;
+}
+
+std::string profile_text(const HardwareProfile& profile) {
+    const std::string indented = encode_profile(profile).dump(1);
+    // Arrays of numbers on one line.
+    std::string text;
+    std::size_t i = 0;
+    while (i < indented.size()) {
+        if (indented[i] == '[') {
+            const std::size_t end = indented.find_first_of("]{\"", i + 1);
+            if (end != std::string::npos && indented[end] == ']') {
+                for (; i <= end; ++i) {
+                    const char c = indented[i];
+                    if (c == '\n' || c == ' ') continue;
+                    text += c;
+                    if (c == ',') text += ' ';
+                }
+                continue;
+            }
+        }
+        text += indented[i++];
+    }
+    return text + "\n";
+}
+
+}  // namespace tw

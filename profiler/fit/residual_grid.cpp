@@ -1,0 +1,110 @@
+#include "profiler/fit/residual_grid.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "profiler/fit/statistics.hpp"
+
+namespace tw {
+namespace {
+
+// Knots in log2: m x n x k = 8 x 5 x 5 = 200.
+const std::vector<double> kM = {0, 4, 6, 8, 9.5, 11, 12.5, 15};
+const std::vector<double> kN = {5, 8, 10.5, 13, 16};
+const std::vector<double> kK = {5, 8, 10.5, 13, 16};
+
+struct Term {
+    std::size_t index;
+    double weight;
+};
+using Row = std::array<Term, 8>;
+
+void locate(const std::vector<double>& knots, double x, std::size_t& left, double& weight) {
+    x = std::clamp(x, knots.front(), knots.back());
+    left = 0;
+    while (left + 2 < knots.size() && x > knots[left + 1])
+        ++left;
+    weight = (x - knots[left]) / (knots[left + 1] - knots[left]);
+}
+
+Row basis(const GemmShape& shape) {
+    std::array<std::size_t, 3> left{};
+    std::array<double, 3> weight{};
+    locate(kM, std::log2(static_cast<double>(shape.m * shape.batch)), left[0], weight[0]);
+    locate(kN, std::log2(static_cast<double>(shape.n)), left[1], weight[1]);
+    locate(kK, std::log2(static_cast<double>(shape.k)), left[2], weight[2]);
+    Row row{};
+    for (unsigned corner = 0; corner < 8; ++corner) {
+        const unsigned a = (corner >> 2) & 1U, b = (corner >> 1) & 1U, c = corner & 1U;
+        row[corner].index = ((left[0] + a) * kN.size() + left[1] + b) * kK.size() + left[2] + c;
+        row[corner].weight = (a != 0 ? weight[0] : 1 - weight[0]) * (b != 0 ? weight[1] : 1 - weight[1]) *
+                             (c != 0 ? weight[2] : 1 - weight[2]);
+    }
+    return row;
+}
+
+// Solves the symmetric positive definite system a x = b in place (Cholesky).
+void solve(std::vector<double>& a, std::vector<double>& b) {
+    const std::size_t n = b.size();
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t j = 0; j <= i; ++j) {
+            double sum = a[i * n + j];
+            for (std::size_t k = 0; k < j; ++k)
+                sum -= a[i * n + k] * a[j * n + k];
+            a[i * n + j] = i == j ? std::sqrt(sum) : sum / a[j * n + j];
+        }
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t k = 0; k < i; ++k)
+            b[i] -= a[i * n + k] * b[k];
+        b[i] /= a[i * n + i];
+    }
+    for (std::size_t i = n; i-- > 0;) {
+        for (std::size_t k = i + 1; k < n; ++k)
+            b[i] -= a[k * n + i] * b[k];
+        b[i] /= a[i * n + i];
+    }
+}
+
+}  // namespace
+
+ResidualGrid fit_residual_grid(const GemmCurve& curve, const std::vector<GemmPoint>& points) {
+    const std::size_t size = kM.size() * kN.size() * kK.size();
+    std::vector<Row> rows;
+    std::vector<double> target;
+    for (const GemmPoint& point : points) {
+        rows.push_back(basis(point.shape));
+        target.push_back(std::log(point.seconds / gemm_seconds(curve, point.shape)));
+    }
+    std::vector<double> solution(size, 0.0);
+    constexpr int kRounds = 12;
+    constexpr double kRidge = 1.0;        // of one observation with weight 1: pulls empty grid points to 0
+    constexpr double kSmallError = 0.01;  // below it errors are squared, above absolute
+    for (int round = 0; round < kRounds; ++round) {
+        std::vector<double> a(size * size, 0.0), b(size, 0.0);
+        for (std::size_t i = 0; i < size; ++i)
+            a[i * size + i] = kRidge;
+        for (std::size_t p = 0; p < rows.size(); ++p) {
+            double predicted = 0;
+            for (const Term& term : rows[p])
+                predicted += term.weight * solution[term.index];
+            const double error = std::abs(target[p] - predicted);
+            const double weight = round == 0 ? 1.0 : kSmallError / std::max(kSmallError, error);
+            for (const Term& left : rows[p]) {
+                b[left.index] += weight * left.weight * target[p];
+                for (const Term& right : rows[p]) {
+                    a[left.index * size + right.index] += weight * left.weight * right.weight;
+                }
+            }
+        }
+        solve(a, b);
+        solution = b;
+    }
+    ResidualGrid grid{kM, kN, kK, solution};
+    for (double& value : grid.values)
+        value = std::round(value * 1000) / 1000;
+    return grid;
+}
+
+}  // namespace tw
