@@ -60,6 +60,9 @@ double mean_share(const SimulationReport& report, double TimeBreakdown::*seconds
 // "0", "1-14": the rank numbers of consecutive equal rows.
 std::string range_text(int first, int last) { return first == last ? std::to_string(first) : fmt::format("{}-{}", first, last); }
 
+// Cents, or as many digits as show something.
+std::string price(double usd) { return usd >= 1 ? fmt::format("{:.2f}", usd) : fmt::format("{:.4f}", usd); }
+
 std::string gib(double bytes) { return fmt::format("{:.2f}", bytes / 0x1p30); }
 
 std::vector<std::string> addend_names(const SimulationReport& report) {
@@ -171,7 +174,7 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
                                         format_percent(report.step_time_s / report.lower_bound_s - 1)));
     }
     if (report.energy_j > 0) line("energy", fmt::format("{} a step", format_rate(report.energy_j, "J")));
-    if (report.usd_per_step > 0) line("price", fmt::format("${:.2f} a step", report.usd_per_step));
+    if (report.usd_per_step > 0) line("price", fmt::format("${} a step", price(report.usd_per_step)));
     if (report.not_executable.empty()) {
         line("executable", "yes");
     } else {
