@@ -31,21 +31,29 @@ class Graph {
         std::vector<char> seen(open_.size(), 0);
         while (seen[node] == 0) {
             seen[node] = 1;
-            node = open_predecessor(node);
+            node = open_predecessor(node).from;
         }
         std::vector<InstructionRef> found;
+        const auto add = [&](InstructionRef i) {
+            if (i.index != kNone && (found.empty() || found.back() != i)) found.push_back(i);
+        };
         const std::uint32_t first = node;
         do {
-            if (owner_[node].index != kNone && (found.empty() || found.back() != owner_[node])) {
-                found.push_back(owner_[node]);
-            }
-            node = open_predecessor(node);
+            add(owner_[node]);
+            const Edge& edge = open_predecessor(node);
+            add(edge.because);
+            node = edge.from;
         } while (node != first);
         if (found.size() > 1 && found.front() == found.back()) found.pop_back();
         return found;
     }
 
   private:
+    struct Edge {
+        std::uint32_t from = 0, to = 0;
+        InstructionRef because;
+    };
+
     std::uint32_t new_node(InstructionRef owner) {
         owner_.push_back(owner);
         return static_cast<std::uint32_t>(owner_.size() - 1);
@@ -77,7 +85,10 @@ class Graph {
         }
     }
 
-    void edge(std::uint32_t from, std::uint32_t to) { edges_.push_back({from, to}); }
+    // `because`: the instruction of the same rank that `to` waits for.
+    void edge(std::uint32_t from, std::uint32_t to, InstructionRef because = {0, kNone}) {
+        edges_.push_back({from, to, because});
+    }
 
     void link() {
         for (std::uint32_t r = 0; r < schedule_.programs.size(); ++r) {
@@ -99,7 +110,7 @@ class Graph {
                     end_[self] = batch->second.second;
                 }
                 for (const std::uint32_t wait : program.waits_of(i))
-                    edge(end_[at({r, wait})], start_[self]);
+                    edge(end_[at({r, wait})], start_[self], {r, wait});
                 auto [lane, first] = lanes.try_emplace({instruction.stream, instruction.communicator}, i);
                 if (first) continue;
                 const Instruction& before = program.instructions[lane->second];
@@ -107,7 +118,7 @@ class Graph {
                     instruction.batch_group != 0 && before.batch_group == instruction.batch_group;
                 // Members of one batch begin together, so what the first waits for holds the others back as
                 // well.
-                if (!same_batch) edge(end_[at({r, lane->second})], start_[self]);
+                if (!same_batch) edge(end_[at({r, lane->second})], start_[self], {r, lane->second});
                 lane->second = i;
             }
         }
@@ -118,16 +129,16 @@ class Graph {
         const std::size_t nodes = owner_.size();
         std::vector<std::uint32_t> begin(nodes + 1, 0);
         open_.assign(nodes, 0);
-        for (const auto& [from, to] : edges_) {
-            ++begin[from + 1];
-            ++open_[to];
+        for (const Edge& e : edges_) {
+            ++begin[e.from + 1];
+            ++open_[e.to];
         }
         for (std::size_t n = 0; n < nodes; ++n)
             begin[n + 1] += begin[n];
         std::vector<std::uint32_t> successors(edges_.size());
         std::vector<std::uint32_t> fill(begin.begin(), begin.end() - 1);
-        for (const auto& [from, to] : edges_)
-            successors[fill[from]++] = to;
+        for (const Edge& e : edges_)
+            successors[fill[e.from]++] = e.to;
         std::vector<std::uint32_t> ready;
         for (std::uint32_t n = 0; n < nodes; ++n) {
             if (open_[n] == 0) ready.push_back(n);
@@ -138,23 +149,25 @@ class Graph {
             }
         }
         if (ready.size() == nodes) return;
-        predecessor_.assign(nodes, kNone);
-        for (const auto& [from, to] : edges_) {
-            if (open_[from] != 0 && open_[to] != 0 && predecessor_[to] == kNone) predecessor_[to] = from;
+        predecessor_.assign(nodes, nullptr);
+        for (const Edge& e : edges_) {
+            if (open_[e.from] != 0 && open_[e.to] != 0 && predecessor_[e.to] == nullptr)
+                predecessor_[e.to] = &e;
         }
     }
 
-    [[nodiscard]] std::uint32_t open_predecessor(std::uint32_t node) const {
-        TW_CHECK(predecessor_[node] != kNone);
-        return predecessor_[node];
+    [[nodiscard]] const Edge& open_predecessor(std::uint32_t node) const {
+        TW_CHECK(predecessor_[node] != nullptr);
+        return *predecessor_[node];
     }
 
     const Schedule& schedule_;
     std::vector<std::size_t> base_;
     std::vector<std::uint32_t> start_, event_, end_;  // by instruction: nodes
     std::vector<InstructionRef> owner_;               // by node: the instruction a start belongs to
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
-    std::vector<std::uint32_t> open_, predecessor_;
+    std::vector<Edge> edges_;
+    std::vector<std::uint32_t> open_;
+    std::vector<const Edge*> predecessor_;  // by node: an edge from another open node
 };
 
 }  // namespace
