@@ -233,6 +233,15 @@ Attention attention_kernel(const WorkBuilder& b, const AttentionSpec& s) {
 
 void attention_forward(WorkBuilder& b, const AttentionSpec& s, std::int64_t hidden, BranchEdges edges) {
     const LinearList list = attention_linears(s, hidden, b.shape.tp);
+    if (s.linear_conv > 0) {
+        if (edges.gather) b.gather(list[0].name, hidden);
+        b.linear_forward(list[0], b.tokens);
+        b.linear_forward(list[1], b.tokens);
+        linear_core_forward(b, s);
+        b.linear_forward(list.back(), b.tokens);
+        if (edges.reduce) b.reduce(list.back().name, hidden);
+        return;
+    }
     if (s.kv_rank > 0) {
         latent_forward(b, s, list, hidden);
         index_scores(b, s, false);
@@ -256,6 +265,12 @@ void attention_backward(WorkBuilder& b, const AttentionSpec& s, std::int64_t hid
     const LinearList list = attention_linears(s, hidden, b.shape.tp);
     if (edges.reduce) b.gather(list.back().name, hidden);
     b.linear_backward(list.back(), b.tokens, false);
+    if (s.linear_conv > 0) {
+        linear_core_backward(b, s);
+        b.linear_backward(list[1], b.tokens, false);
+        b.linear_backward(list[0], b.tokens, edges.gather);
+        return;
+    }
     core_backward(b, s);
     position_ops(b, s, true);
     if (s.kv_rank > 0) {

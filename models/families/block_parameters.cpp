@@ -22,6 +22,10 @@ std::int64_t attention_extras(const AttentionSpec& s) {
             break;
     }
     if (s.sinks) sum += s.heads;
+    if (s.linear_conv > 0) {
+        // Depthwise convolution of q, k and v; decay and time step a head; the output's norm.
+        sum += (2 * s.kv_heads * s.qk_dim + s.heads * s.v_dim) * s.linear_conv + 2 * s.heads + s.v_dim;
+    }
     sum += s.relative_buckets * s.heads;
     if (s.kv_rank > 0) sum += s.q_rank + s.kv_rank;   // RMS norms of the latents
     if (s.index_heads > 0) sum += 2 * s.index_dim;    // layer norm of the indexer's key

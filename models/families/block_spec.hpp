@@ -28,6 +28,9 @@ struct AttentionSpec {
     // Latent attention: kv_rank > 0.
     std::int64_t q_rank = 0, kv_rank = 0, nope_dim = 0, rope_dim = 0;
     std::int64_t index_heads = 0, index_dim = 0, index_topk = 0;
+    bool output_gate = false;  // the query projection is twice as wide: its second half gates the output
+    // Gated linear attention: linear_conv > 0. heads are the value heads, kv_heads the key heads.
+    std::int64_t linear_conv = 0;
     friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
 };
 

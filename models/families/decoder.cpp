@@ -21,6 +21,7 @@ AttentionSpec plain_attention(const ModelConfig& c) {
     a.relative = c.positions == PositionKind::Relative;
     a.causal = c.causal;
     a.qk_norm = c.qk_norm;
+    a.output_gate = c.attention_output_gate;
     return a;
 }
 
@@ -39,8 +40,19 @@ AttentionSpec latent_attention(const ModelConfig& c) {
     return a;
 }
 
+AttentionSpec linear_attention(const ModelConfig& c) {
+    AttentionSpec a;
+    a.heads = c.linear_value_heads;
+    a.kv_heads = c.linear_key_heads;
+    a.qk_dim = c.linear_key_dim;
+    a.v_dim = c.linear_value_dim;
+    a.linear_conv = c.linear_conv;
+    return a;
+}
+
 AttentionSpec attention_of(const ModelConfig& c, std::int64_t layer) {
     if (c.mla()) return latent_attention(c);
+    if (c.linear(layer)) return linear_attention(c);
     AttentionSpec a = plain_attention(c);
     const bool slides = c.slides(layer);
     if (slides) {

@@ -30,13 +30,14 @@ std::int64_t local_kv_heads(const AttentionSpec& spec, int tp) {
 namespace {
 
 void add_plain(LinearList& list, const AttentionSpec& s, std::int64_t hidden, int tp) {
-    const std::int64_t q_local = ceil_div(s.heads, tp) * s.qk_dim;
+    const std::int64_t gate = s.output_gate ? 2 : 1;
+    const std::int64_t q_local = ceil_div(s.heads, tp) * s.qk_dim * gate;
     const std::int64_t kv_width = s.qk_dim + (s.shared_kv ? 0 : s.v_dim);
     const std::int64_t kv_local = local_kv_heads(s, tp) * kv_width;
     const auto fused = [&](const char* name, std::int64_t n, std::int64_t local) {
         return Linear{name, n, hidden, local, hidden, 0, 0, Linear::Shard::Column};
     };
-    const std::int64_t q = s.heads * s.qk_dim, kv = s.kv_heads * kv_width;
+    const std::int64_t q = s.heads * s.qk_dim * gate, kv = s.kv_heads * kv_width;
     const std::int64_t without_k = s.k_bias ? 0 : s.kv_heads * s.qk_dim;
     const std::int64_t without_k_local = s.k_bias ? 0 : local_kv_heads(s, tp) * s.qk_dim;
     if (s.cross) {
@@ -73,12 +74,24 @@ void add_latent(LinearList& list, const AttentionSpec& s, std::int64_t hidden, i
     }
 }
 
+// Queries and keys of the key heads, values and gates of the value heads in one product; decay and step sizes in another.
+void add_gated_linear(LinearList& list, const AttentionSpec& s, std::int64_t hidden, int tp) {
+    Linear in = column_linear("attn.in", 2 * (s.kv_heads * s.qk_dim + s.heads * s.v_dim), hidden, false, tp);
+    in.local_n = 2 * (local_kv_heads(s, tp) * s.qk_dim + ceil_div(s.heads, tp) * s.v_dim);
+    Linear steps = column_linear("attn.steps", 2 * s.heads, hidden, false, tp);
+    steps.local_n = 2 * ceil_div(s.heads, tp);
+    list.add(in);
+    list.add(steps);
+}
+
 }  // namespace
 
 LinearList attention_linears(const AttentionSpec& spec, std::int64_t hidden, int tp) {
     LinearList list;
     if (spec.kv_rank > 0) {
         add_latent(list, spec, hidden, tp);
+    } else if (spec.linear_conv > 0) {
+        add_gated_linear(list, spec, hidden, tp);
     } else {
         add_plain(list, spec, hidden, tp);
     }

@@ -50,7 +50,7 @@ Linear replicated_linear(const char* name, std::int64_t n, std::int64_t k, bool 
 std::int64_t local_kv_heads(const AttentionSpec& spec, int tp);
 
 // In execution order; the last is the output projection. Plain attention: qkv fused as one product (q and kv apart for
-// cross attention). Latent attention: q_down, q_up (or q), kv_down, kv_up; then the indexer's three, then the projection.
+// cross attention). Gated linear attention: in, steps. Latent attention: q_down, q_up (or q), kv_down, kv_up; then the indexer's three, then the projection.
 LinearList attention_linears(const AttentionSpec& spec, std::int64_t hidden, int tp);
 // up (gate and up fused), down.
 LinearList mlp_linears(const MlpSpec& spec, std::int64_t hidden, int tp);

@@ -1,6 +1,6 @@
 #include "models/families/model_config.hpp"
 
-#include <limits>
+#include <algorithm>
 
 #include "models/families/block_parameters.hpp"
 #include "models/families/decoder.hpp"
@@ -67,6 +67,11 @@ void check_ranges(const ModelConfig& c, Checker& check) {
     check.range("index_heads", c.index_heads, 0, kMaxHeads);
     check.range("index_head_dim", c.index_head_dim, 0, kMaxHidden);
     check.range("index_topk", c.index_topk, 0, kMaxSeqLen);
+    check.range("linear_key_heads", c.linear_key_heads, 0, kMaxHeads);
+    check.range("linear_value_heads", c.linear_value_heads, 0, kMaxHeads);
+    check.range("linear_key_dim", c.linear_key_dim, 0, kMaxHidden);
+    check.range("linear_value_dim", c.linear_value_dim, 0, kMaxHidden);
+    check.range("linear_conv", c.linear_conv, 0, 1024);
     check.range("mtp_layers", c.mtp_layers, 0, 64);
     check.range("encoder_layers", c.encoder_layers, 0, kMaxLayers);
     check.range("encoder_heads", c.encoder_heads, 0, kMaxHeads);
@@ -115,6 +120,13 @@ void check_lists(const ModelConfig& c, Checker& check) {
     };
     list("sliding_layers", c.sliding_layers);
     list("moe_layers", c.moe_layers);
+    list("linear_layers", c.linear_layers);
+    if (!c.linear_layers.empty() && (c.linear_key_heads == 0 || c.linear_value_heads == 0 || c.linear_key_dim == 0 ||
+                                     c.linear_value_dim == 0 || c.linear_conv == 0)) {
+        check.fail("linear_layers", "needs linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim and "
+                                    "linear_conv");
+    }
+    if (!c.linear_layers.empty() && c.mla()) check.fail("linear_layers", "not together with latent attention");
 }
 
 void check_experts(const ModelConfig& c, Checker& check) {
@@ -132,9 +144,18 @@ void check_experts(const ModelConfig& c, Checker& check) {
 void check_total(const ModelConfig& c, Checker& check) {
     double total = 2.0 * static_cast<double>(c.vocab) * static_cast<double>(c.hidden);
     const std::int64_t dense = c.layers + c.encoder_layers + c.mtp_layers;
-    total += static_cast<double>(dense) * block_parameters_estimate(decoder_block_spec(c, c.layers - 1));
-    if (!(total < 4e17)) {
-        check.fail("hidden", "the model would have more than 4e17 parameters", "check hidden, ffn, experts and layers");
+    double widest = 0;
+    for (const std::int64_t layer : {std::int64_t{0}, c.layers - 1}) {
+        widest = std::max(widest, block_parameters_estimate(decoder_block_spec(c, layer)));
+    }
+    total += static_cast<double>(dense) * widest;
+    if (c.experts > 0) {
+        // Whichever layers are sparse: as many experts as all layers could hold.
+        total += static_cast<double>(dense) * static_cast<double>(c.experts) * 3.0 * static_cast<double>(c.hidden) *
+                 static_cast<double>(c.expert_ffn);
+    }
+    if (!(total < 8e17)) {
+        check.fail("hidden", "the model would have too many parameters to count: more than 4e17", "check hidden, ffn, experts and layers");
     }
 }
 

@@ -79,6 +79,10 @@ struct ModelConfig {
     std::int64_t q_lora_rank = 0, kv_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0;
     // Lightning indexer of DeepSeek sparse attention (V3.2).
     std::int64_t index_heads = 0, index_head_dim = 0, index_topk = 0;
+    // Gated linear attention (gated delta rule, Yang 2024, 2412.06464) in the layers where linear_layers[i] is 1.
+    std::vector<int> linear_layers;
+    std::int64_t linear_key_heads = 0, linear_value_heads = 0, linear_key_dim = 0, linear_value_dim = 0, linear_conv = 0;
+    bool attention_output_gate = false;  // the query projection also makes a gate of the output (Qwen3-Next)
     std::int64_t mtp_layers = 0;  // multi-token-prediction modules (DeepSeek-V3 2412.19437, section 2.2)
 
     // Encoder (T5, BART) and bidirectional models.
@@ -105,6 +109,9 @@ struct ModelConfig {
     [[nodiscard]] bool mla() const { return kv_lora_rank > 0; }
     [[nodiscard]] bool slides(std::int64_t layer) const;
     [[nodiscard]] bool sparse(std::int64_t layer) const;
+    [[nodiscard]] bool linear(std::int64_t layer) const {
+        return !linear_layers.empty() && linear_layers[static_cast<std::size_t>(layer)] != 0;
+    }
 };
 
 // Limits of a legal description: within them no product of sizes overflows int64.

@@ -51,6 +51,11 @@ std::span<const Size> sizes() {
         Size{"index_heads", &C::index_heads, 0, kMaxHeads},
         Size{"index_head_dim", &C::index_head_dim, 0, kMaxHidden},
         Size{"index_topk", &C::index_topk, 0, kMaxSeqLen},
+        Size{"linear_key_heads", &C::linear_key_heads, 0, kMaxHeads},
+        Size{"linear_value_heads", &C::linear_value_heads, 0, kMaxHeads},
+        Size{"linear_key_dim", &C::linear_key_dim, 0, kMaxHidden},
+        Size{"linear_value_dim", &C::linear_value_dim, 0, kMaxHidden},
+        Size{"linear_conv", &C::linear_conv, 0, 1024},
         Size{"mtp_layers", &C::mtp_layers, 0, 64},
         Size{"encoder_layers", &C::encoder_layers, 0, kMaxLayers},
         Size{"encoder_heads", &C::encoder_heads, 0, kMaxHeads},
@@ -88,6 +93,7 @@ std::span<const Flag> flags() {
         Flag{"attention_sinks", &C::attention_sinks},
         Flag{"sliding_sinks_only", &C::sliding_sinks_only},
         Flag{"shared_kv_projection", &C::shared_kv_projection},
+        Flag{"attention_output_gate", &C::attention_output_gate},
         Flag{"router_bias", &C::router_bias},
         Flag{"expert_bias", &C::expert_bias},
         Flag{"shared_expert_gate", &C::shared_expert_gate},
@@ -171,6 +177,7 @@ Json model_config_to_json(const ModelConfig& config) {
     }
     if (!config.sliding_layers.empty()) document["sliding_layers"] = config.sliding_layers;
     if (!config.moe_layers.empty()) document["moe_layers"] = config.moe_layers;
+    if (!config.linear_layers.empty()) document["linear_layers"] = config.linear_layers;
     return document;
 }
 
@@ -196,6 +203,7 @@ Result<ModelConfig> model_config_from_json(const Json& document, const std::stri
     for (const Flag& flag : flags()) config.*flag.field = object.boolean_or(flag.key, config.*flag.field);
     read_list(object, "sliding_layers", config.sliding_layers);
     read_list(object, "moe_layers", config.moe_layers);
+    read_list(object, "linear_layers", config.linear_layers);
     object.finish();
     if (!errors.empty()) return errors;
     return config;

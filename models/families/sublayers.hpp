@@ -18,6 +18,10 @@ struct BranchEdges {
 void attention_forward(WorkBuilder& b, const AttentionSpec& spec, std::int64_t hidden, BranchEdges edges);
 void attention_backward(WorkBuilder& b, const AttentionSpec& spec, std::int64_t hidden, BranchEdges edges);
 
+// The recurrence of gated linear attention in its chunkwise form (Yang 2024, 2412.06464, section 3.3; chunks of 64).
+void linear_core_forward(WorkBuilder& b, const AttentionSpec& spec);
+void linear_core_backward(WorkBuilder& b, const AttentionSpec& spec);
+
 void mlp_forward(WorkBuilder& b, const MlpSpec& spec, std::int64_t hidden, BranchEdges edges);
 void mlp_backward(WorkBuilder& b, const MlpSpec& spec, std::int64_t hidden, BranchEdges edges);
 

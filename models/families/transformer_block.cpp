@@ -192,7 +192,15 @@ FlopCount TransformerBlock::model_flops(std::int64_t microbatch, std::int64_t se
     shape.seq_len = seq_len;
     const WorkBuilder b(shape);
     double flops = 2 * d(microbatch) * d(seq_len) * weights;
-    flops += op_flops(Op{.name = "", .body = attention_kernel(b, s.attention)}, causal_half).value;
+    if (s.attention.linear_conv > 0) {
+        WorkBuilder core(shape);
+        linear_core_forward(core, s.attention);
+        for (const Op& op : core.work.forward) {
+            if (std::holds_alternative<Gemm>(op.body)) flops += op_flops(op).value;
+        }
+    } else {
+        flops += op_flops(Op{.name = "", .body = attention_kernel(b, s.attention)}, causal_half).value;
+    }
     if (s.cross) flops += op_flops(Op{.name = "", .body = attention_kernel(b, *s.cross)}, causal_half).value;
     return FlopCount(flops);
 }

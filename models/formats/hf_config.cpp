@@ -44,11 +44,6 @@ constexpr std::array kRefused{
     std::pair{"nemotron_h", "state-space (Mamba) layers between attention layers"},
     std::pair{"rwkv", "recurrent layers"},
     std::pair{"recurrent_gemma", "recurrent layers"},
-    std::pair{"qwen3_next", "gated linear attention (delta rule) layers"},
-    std::pair{"qwen3_5", "gated linear attention (delta rule) layers"},
-    std::pair{"qwen3_5_text", "gated linear attention (delta rule) layers"},
-    std::pair{"qwen3_5_moe", "gated linear attention (delta rule) layers"},
-    std::pair{"qwen3_5_moe_text", "gated linear attention (delta rule) layers"},
     std::pair{"minimax", "lightning (linear) attention layers"},
     std::pair{"minimax_text_01", "lightning (linear) attention layers"},
     std::pair{"deepseek_v4", "compressed attention and hyper-connections"},
@@ -123,7 +118,6 @@ bool refuse_by_key(const JsonObject& object, Errors& errors) {
     constexpr std::array telltales{
         std::pair{"ssm_cfg", "describes state-space (Mamba) layers, which are not modelled"},
         std::pair{"quantization", "describes how a checkpoint was quantised, not a model"},
-        std::pair{"linear_num_key_heads", "describes linear attention layers, which are not modelled"},
     };
     for (const auto& [key, why] : telltales) {
         if (!object.has(key)) continue;

@@ -13,7 +13,11 @@ struct MoeDefaults {
     std::int64_t experts, top_k, expert_ffn;
 };
 
-void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d, bool expert_ffn_apart = true) {
+// Where the experts' width stands: in a key of its own beside the dense layers', or as intermediate_size itself. Other:
+// the caller reads both.
+enum class ExpertWidth : std::uint8_t { Apart, Intermediate, Other };
+
+void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d, ExpertWidth width = ExpertWidth::Apart) {
     read_sizes(r, c, d.sizes);
     c.kv_heads = d.kv_heads > 0 ? r.size({"num_key_value_heads"}, d.kv_heads, 1, kMaxHeads)
                                 : r.optional_size({"num_key_value_heads"}, kMaxHeads);
@@ -28,10 +32,10 @@ void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d, bool expe
                        kMaxExperts);
     c.experts_per_token = r.size({"num_experts_per_tok", "experts_per_token", "top_k_experts", "topk"}, d.top_k, 1,
                                  kMaxExperts);
-    if (expert_ffn_apart) {
+    if (width == ExpertWidth::Apart) {
         c.ffn = r.size({"intermediate_size"}, d.ffn, 1, kMaxFfn);
         c.expert_ffn = r.size({"moe_intermediate_size"}, d.expert_ffn, 1, kMaxFfn);
-    } else {
+    } else if (width == ExpertWidth::Intermediate) {
         c.expert_ffn = r.size({"intermediate_size"}, d.expert_ffn, 1, kMaxFfn);
     }
     r.ignore({"norm_topk_prob", "router_aux_loss_coef", "router_jitter_noise", "output_router_logits", "scoring_func",
@@ -42,7 +46,7 @@ void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d, bool expe
 }
 
 void decode_mixtral(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{4096, 32, 32, 32000, 131072}, 0, 8, 0, 8, 2, 14336}, false);
+    read_moe(r, c, {{4096, 32, 32, 32000, 131072}, 0, 8, 0, 8, 2, 14336}, ExpertWidth::Intermediate);
     c.window = r.optional_size({"sliding_window"}, kMaxSeqLen);
 }
 
@@ -81,7 +85,7 @@ void decode_qwen3_moe(const HfReader& r, ModelConfig& c) {
 }
 
 void decode_olmoe(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{2048, 16, 16, 50304, 4096}, 0, 0, 0, 64, 8, 2048}, false);
+    read_moe(r, c, {{2048, 16, 16, 50304, 4096}, 0, 0, 0, 64, 8, 2048}, ExpertWidth::Intermediate);
     c.qk_norm = QkNormKind::PerProjection;
     r.ignore({"clip_qkv"});
 }
@@ -145,7 +149,7 @@ void decode_glm4_moe(const HfReader& r, ModelConfig& c) {
 }
 
 void decode_gpt_oss(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{2880, 36, 64, 201088, 131072}, 0, 8, 64, 128, 4, 2880}, false);
+    read_moe(r, c, {{2880, 36, 64, 201088, 131072}, 0, 8, 64, 128, 4, 2880}, ExpertWidth::Intermediate);
     c.qkv_bias = c.attention_out_bias = r.flag({"attention_bias"}, true);
     c.expert_bias = c.router_bias = c.attention_sinks = true;
     c.window = r.size({"sliding_window"}, 128, 1, kMaxSeqLen);
@@ -153,7 +157,7 @@ void decode_gpt_oss(const HfReader& r, ModelConfig& c) {
 }
 
 void decode_llama4(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{5120, 48, 40, 202048, 131072}, 0, 8, 128, 16, 1, 8192}, false);
+    read_moe(r, c, {{5120, 48, 40, 202048, 131072}, 0, 8, 128, 16, 1, 8192}, ExpertWidth::Intermediate);
     c.ffn = r.size({"intermediate_size_mlp"}, 16384, 1, kMaxFfn);
     c.shared_expert_ffn = c.expert_ffn;
     c.moe_every = r.size({"interleave_moe_layer_step"}, 1, 1, kMaxLayers);
@@ -166,7 +170,7 @@ void decode_llama4(const HfReader& r, ModelConfig& c) {
 }
 
 void decode_openmoe(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{2048, 24, 24, 256384, 2048}, 0, 0, 128, 32, 2, 8192}, false);
+    read_moe(r, c, {{2048, 24, 24, 256384, 2048}, 0, 0, 128, 32, 2, 8192}, ExpertWidth::Intermediate);
     c.ffn = c.shared_expert_ffn = c.expert_ffn;  // dense layers, experts and the extra MLP are equally wide
     c.shared_expert_norm = true;
     c.moe_every = r.size({"moe_layer_interval"}, 4, 1, kMaxLayers);
@@ -198,7 +202,7 @@ void decode_mimo(const HfReader& r, ModelConfig& c) {
 }
 
 void decode_minimax_m3(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{6144, 60, 64, 200064, 1048576}, 12288, 4, 128, 128, 4, 3072}, false);
+    read_moe(r, c, {{6144, 60, 64, 200064, 1048576}, 12288, 4, 128, 128, 4, 3072}, ExpertWidth::Intermediate);
     c.ffn = r.size({"dense_intermediate_size"}, 12288, 1, kMaxFfn);
     c.shared_expert_ffn = r.optional_size({"shared_intermediate_size"}, kMaxFfn) *
                           r.optional_size({"n_shared_experts"}, kMaxExperts);
@@ -212,6 +216,53 @@ void decode_minimax_m3(const HfReader& r, ModelConfig& c) {
     if (r.has({"num_mtp_modules"})) r.warn("/num_mtp_modules: multi-token-prediction modules are left out");
     r.ignore({"moe_intermediate_size", "attention_output_gate", "first_k_dense_replace", "num_nextn_predict_layers",
               "qk_norm_type", "use_gemma_norm"});
+}
+
+// Gated linear attention in the layers that layer_types or full_attention_interval say, gated full attention in the rest.
+void read_gated_linear(const HfReader& r, ModelConfig& c) {
+    c.linear_key_heads = r.size({"linear_num_key_heads"}, 16, 1, kMaxHeads);
+    c.linear_value_heads = r.size({"linear_num_value_heads"}, 32, 1, kMaxHeads);
+    c.linear_key_dim = r.size({"linear_key_head_dim"}, 128, 1, kMaxHidden);
+    c.linear_value_dim = r.size({"linear_value_head_dim"}, 128, 1, kMaxHidden);
+    c.linear_conv = r.size({"linear_conv_kernel_dim"}, 4, 1, 1024);
+    c.attention_output_gate = true;
+    c.qk_norm = QkNormKind::PerHead;
+    const Json* types = r.object().find("layer_types");
+    const std::int64_t interval = r.optional_size({"full_attention_interval"}, kMaxLayers);
+    for (std::int64_t i = 0; i < c.layers; ++i) {
+        if (types != nullptr && types->is_array() && static_cast<std::int64_t>(types->size()) == c.layers) {
+            c.linear_layers.push_back((*types)[static_cast<std::size_t>(i)] == "linear_attention" ? 1 : 0);
+        } else {
+            c.linear_layers.push_back((i + 1) % (interval > 0 ? interval : 4) != 0 ? 1 : 0);
+        }
+    }
+    if (r.has({"mtp_num_hidden_layers"})) r.warn("/mtp_num_hidden_layers: multi-token-prediction modules are left out");
+    r.ignore({"attn_output_gate", "mamba_ssm_dtype", "mtp_use_dedicated_embeddings"});
+}
+
+void decode_qwen3_next(const HfReader& r, ModelConfig& c) {
+    // Without intermediate_size all layers are sparse (mlp_only_layers is empty).
+    read_moe(r, c, {{2048, 48, 16, 151936, 32768}, 5632, 2, 256, 512, 10, 512}, ExpertWidth::Other);
+    c.ffn = r.optional_size({"intermediate_size"}, kMaxFfn);
+    c.expert_ffn = r.size({"moe_intermediate_size"}, 512, 1, kMaxFfn);
+    c.shared_expert_ffn = r.size({"shared_expert_intermediate_size"}, 512, 0, kMaxFfn);
+    c.shared_expert_gate = c.shared_expert_ffn > 0;
+    read_sparse_step(r, c);
+    read_gated_linear(r, c);
+    r.ignore({"use_sliding_window"});
+}
+
+void decode_qwen3_5(const HfReader& r, ModelConfig& c) {
+    read_sizes(r, c, {4096, 32, 16, 248320, 32768});
+    c.ffn = r.size({"intermediate_size"}, 12288, 1, kMaxFfn);
+    c.kv_heads = r.size({"num_key_value_heads"}, 4, 1, kMaxHeads);
+    c.head_dim = r.size({"head_dim"}, 256, 1, kMaxHidden);
+    c.norm = NormKind::Rms;
+    c.gated = true;
+    r.activation(c, {"hidden_act"}, "silu");
+    c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, false);
+    read_gated_linear(r, c);
+    r.ignore({"attention_bias", "mlp_only_layers"});
 }
 
 }  // namespace
@@ -229,6 +280,9 @@ std::span<const HfModelType> hf_moe_types() {
         HfModelType{"glm4_moe", "moe", decode_glm4_moe},
         HfModelType{"mimo_v2_flash", "moe", decode_mimo},
         HfModelType{"minimax_m3", "moe", decode_minimax_m3},
+        HfModelType{"qwen3_next", "moe", decode_qwen3_next},
+        HfModelType{"qwen3_5_moe_text", "moe", decode_qwen3_next},
+        HfModelType{"qwen3_5_text", "llama", decode_qwen3_5},
         HfModelType{"deepseek_v2", "deepseek", decode_deepseek_v2},
         HfModelType{"deepseek_v3", "deepseek", decode_deepseek_v3},
         HfModelType{"kimi_k2", "deepseek", decode_deepseek_v3},
