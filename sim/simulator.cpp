@@ -58,22 +58,23 @@ double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedul
     return relative * to_seconds(step_time).value;
 }
 
-Result<Evaluation> Simulator::evaluate(const ParallelPlan& plan) const {
+Result<Evaluation> Simulator::evaluate(const ParallelPlan& plan, bool only_if_it_fits) const {
     auto prepared = prepare(plan);
     if (!prepared) return prepared.errors();
     const LoweredSchedule& lowered = *prepared->lowered;
     Evaluation e;
-    thread_local EngineWorkspace workspace;
-    e.step_time =
-        run_engine(lowered.compiled, prepared->costs->table(lowered.schedule, lowered.compiled), workspace)
-            .period;
-    e.sigma_s = step_sigma(plan, *prepared->costs, lowered.schedule, e.step_time);
     for (const StageMemory& m : memory_ledger(*environment_, plan, *prepared->costs, lowered.schedule)) {
         e.peak_allocated_bytes = std::max(e.peak_allocated_bytes, m.peak_allocated_bytes);
         e.peak_reserved_bytes = std::max(e.peak_reserved_bytes, m.peak_reserved_bytes);
         e.peak_device_bytes = std::max(e.peak_device_bytes, m.device_bytes);
         e.fits &= m.fits();
     }
+    if (only_if_it_fits && !e.fits) return e;
+    thread_local EngineWorkspace workspace;
+    e.step_time =
+        run_engine(lowered.compiled, prepared->costs->table(lowered.schedule, lowered.compiled), workspace)
+            .period;
+    e.sigma_s = step_sigma(plan, *prepared->costs, lowered.schedule, e.step_time);
     return e;
 }
 

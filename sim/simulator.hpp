@@ -33,7 +33,8 @@ class Simulator {
     [[nodiscard]] ShapeCostCache& shapes() const { return shapes_; }
 
     // Thread-safe. The plan has passed check_plan; what remains to fail is a cost-driven order.
-    [[nodiscard]] Result<Evaluation> evaluate(const ParallelPlan& plan) const;
+    // With only_if_it_fits the step time of a plan that does not fit is left 0: its memory is known first.
+    [[nodiscard]] Result<Evaluation> evaluate(const ParallelPlan& plan, bool only_if_it_fits = false) const;
     // Checks the plan first: all its violations at once.
     [[nodiscard]] Result<SimulationReport> simulate(const ParallelPlan& plan, const SimulateOptions& options = {}) const;
 

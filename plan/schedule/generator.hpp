@@ -40,6 +40,7 @@ struct GeneratorInfo {
     StepBoundary boundary = StepBoundary::Barrier;
     bool virtual_stages = false;  // v > 1 is allowed
     int fixed_virtual_stages = 0; // ZB-V, DualPipeV: exactly this v; 0: free
+    bool overlaps_passes = false;  // has OverlapForwardBackward (DualPipeV)
     bool splits_backward = false;
     bool uses_costs = false;
     bool replicates = false;      // replicas > 1 are allowed

@@ -1,0 +1,61 @@
+// Lower bounds on the step time and on the memory of plans that were not simulated. Each holds for every plan
+// below the node it is asked for: tests/property compares them with simulations.
+//
+// Time. A rank computes one thing at a time, so its period is at least its own work; the busiest rank has at
+// least the mean. Where a step ends with a barrier, the stage s (of the first chunk) begins after the
+// forwards of the stages before it and ends before their backwards, so that
+//     period >= max_s [ sum_{t<s} (F_t + B_t + transfers) + m * work of s's rank ] + the norm + the update.
+// For equal stages this is (m + p - 1)(F + B), and (m v + p - 1)(F + B) / v interleaved: what 1F1B and the
+// interleaved schedule reach.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "planner/space.hpp"
+#include "sim/cost/shape_cost.hpp"
+
+namespace tw {
+
+// Sums over all layers of a shape, by recompute mode: what no partition can avoid.
+class MeshBounds {
+  public:
+    // `base` gives the precision and the optimizer.
+    MeshBounds(const Environment& environment, const ShapeCost& shape, const MeshChoice& mesh,
+               const ParallelPlan& base);
+
+    // For every schedule, ZeRO stage and partition below a chunking; `hides_collectives` where its schedules
+    // run a stage's collectives beside another pass's kernels (DualPipeV).
+    [[nodiscard]] SimTime step_time(const ChunkChoice& chunk, bool hides_collectives) const;
+    // Over everything below the mesh.
+    [[nodiscard]] SimTime step_time(bool hides_collectives) const {
+        return step_time(ChunkChoice{}, hides_collectives);
+    }
+    // Bytes that some rank holds at least under a chunking, whatever the schedule.
+    [[nodiscard]] double memory(const ChunkChoice& chunk, const ZeroChoice& zero) const;
+    // ... whatever the ZeRO stage and the recomputation.
+    [[nodiscard]] double memory() const;
+
+  private:
+    struct Sums {
+        SimTime compute = 0, kernels = 0;  // max-plus path compute to compute; kernels alone
+        double saved = 0;                  // activations of one microbatch
+    };
+    [[nodiscard]] Sums sums(const ChunkChoice& chunk) const;
+
+    MeshChoice mesh_;
+    ParallelPlan states_plan_;  // what model_states reads of a plan
+    std::int64_t blocks_;
+    double dense_ = 0, expert_ = 0;  // parameters that one rank computes with, over all stages
+    // Blocks and other layers by mode; the ends are never recomputed.
+    std::array<Sums, 3> blocks_sums_;
+    Sums ends_sums_;
+    // Of one block, full recompute over none: the least time that it adds, the most bytes that it saves.
+    Sums full_block_;
+};
+
+// The bound of one leaf, from its exact stages.
+SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
+                             std::span<const std::uint16_t> rank_of_stage, const GeneratorInfo& schedule);
+
+}  // namespace tw

@@ -1,0 +1,75 @@
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/nearest.hpp"
+#include "planner/request.hpp"
+#include "planner/search.hpp"
+
+namespace tw {
+namespace {
+
+// What the cheapest plan in memory would need: the sentence a user can act on.
+std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environment>& environment,
+                                          const PlanRequest& request, const SearchSpace& space) {
+    std::vector<std::string> missing;
+    double capacity = 0, least = 0;
+    for (const NodeGroup& g : environment->cluster.groups)
+        capacity = std::max(capacity, as_double(g.device.memory));
+    const Simulator simulator(environment);
+    for (const MeshChoice& mesh : space.meshes()) {
+        const auto chunks = space.chunks(mesh);
+        const auto zeros = space.zeros(mesh);
+        if (chunks.empty() || zeros.empty()) continue;
+        const auto schedules = space.schedules(mesh, chunks.back().virtual_stages);
+        if (schedules.empty()) continue;
+        const auto e =
+            simulator.evaluate(space.make_plan(mesh, chunks.back(), *schedules.front(), zeros.back()));
+        if (e && (least == 0 || e->peak_device_bytes < least)) least = e->peak_device_bytes;
+    }
+    if (least > 0) {
+        missing.push_back(fmt::format(
+            "memory: the smallest plan needs {:.1f} GB a device, there are {:.1f} GB; about {} devices "
+            "of this kind, --precision bf16, or optimizer offload would hold it",
+            least / 1e9, capacity / 1e9,
+            static_cast<int>(environment->cluster.devices() * std::ceil(least / capacity))));
+    }
+    (void)request;
+    return missing;
+}
+
+}  // namespace
+
+Result<Objective> parse_objective(std::string_view name) {
+    static const std::vector<std::string> names = {"time", "memory", "money", "pareto"};
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (names[i] == name) return static_cast<Objective>(i);
+    }
+    return Error{ErrorCode::Usage, "unknown objective '" + std::string(name) + "'", "--objective",
+                 unknown_name_hint(name, names)};
+}
+
+Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, const PlanRequest& request) {
+    Errors errors;
+    if (request.global_batch < 1) {
+        errors.push_back({ErrorCode::Usage, fmt::format("{} sequences; at least 1", request.global_batch),
+                          "--global-batch", ""});
+    }
+    if (request.top < 1)
+        errors.push_back({ErrorCode::Usage, fmt::format("{} plans; at least 1", request.top), "--top", ""});
+    if (!errors.empty()) return errors;
+
+    const SearchSpace space(*environment, request);
+    PlanAnswer answer;
+    if (space.meshes().empty()) {
+        answer.missing = space.why_empty();
+        return answer;
+    }
+    const Simulator simulator(environment);
+    answer = best_first_search(simulator, space, request);
+    if (answer.plans.empty() && !answer.search.interrupted)
+        answer.missing = why_nothing_fits(environment, request, space);
+    return answer;
+}
+
+}  // namespace tw

@@ -1,0 +1,68 @@
+// What is asked of the planner, and what it answers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plan/fix_spec.hpp"
+#include "plan/parallel_plan.hpp"
+#include "sim/simulator.hpp"
+
+namespace tw {
+
+enum class Objective : std::uint8_t { Time, Memory, Money, Pareto };
+
+struct SearchProgress {
+    std::int64_t configurations = 0, simulated = 0;
+    double best_s = 0;   // 0: nothing feasible yet
+    double bound_s = 0;  // no plan that was not simulated is faster than this
+};
+
+struct PlanRequest {
+    std::int64_t global_batch = 1;  // sequences
+    std::int64_t seq_len = 0;       // 0: the model's default
+    PlanConstraints constraints;
+    // Everything that the search does not vary: precision, optimizer, overlap, attention kernel, framework
+    // ...
+    ParallelPlan base;
+    Objective objective = Objective::Time;
+    int top = 5;
+    int jobs = 0;                             // threads; 0: all cores. The answer does not depend on it
+    double time_limit_s = 0;                  // 0: none. A search that was cut short is not proven optimal
+    const std::atomic<bool>* stop = nullptr;  // set from outside: end soon with the best so far
+    std::function<void(const SearchProgress&)> progress;  // called now and then from the searching thread
+};
+
+struct RankedPlan {
+    ParallelPlan plan;
+    Evaluation evaluation;
+    bool tied = false;  // within one joint standard deviation of the first
+};
+
+struct SearchStatistics {
+    std::int64_t configurations = 0;             // distinct legal plans of the space
+    std::map<std::string, std::int64_t> pruned;  // by rule: "bound", "memory"
+    std::int64_t simulated = 0;
+    bool proven_optimal = false;
+    bool interrupted = false;
+    double wall_s = 0;
+};
+
+struct PlanAnswer {
+    std::vector<RankedPlan> plans;  // best first; ties by memory, then by the space's order
+    SearchStatistics search;
+    std::vector<std::string>
+        missing;  // where nothing is feasible: what would help (memory, devices, a divisibility)
+};
+
+// Usage error where the request contradicts itself; an answer without plans where nothing is feasible.
+Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, const PlanRequest& request);
+
+Result<Objective> parse_objective(std::string_view name);  // "time", "memory", "money", "pareto"
+
+}  // namespace tw

@@ -1,0 +1,388 @@
+#include "planner/search.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <queue>
+#include <tuple>
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include "plan/lower_plan.hpp"
+#include "plan/schedule/placement.hpp"
+#include "plan/stage_partition.hpp"
+#include "planner/bounds.hpp"
+#include "planner/partitions/partition_strategy.hpp"
+#include "sim/memory/ledger.hpp"
+
+namespace tw {
+namespace {
+
+constexpr std::size_t kRound = 64;  // leaves simulated together
+
+struct Node {
+    double key = 0;                 // lower bound of the objective
+    double time_s = 0, memory = 0;  // lower bounds
+    enum class Level : std::uint8_t { Mesh, Chunk, Leaf } level = Level::Mesh;
+    std::uint32_t mesh = 0;
+    std::uint16_t chunk = 0, schedule = 0, zero = 0;
+    std::uint16_t partition = 0;  // 0: uniform
+    [[nodiscard]] auto order() const {
+        return std::tuple(key, level, mesh, chunk, schedule, zero, partition);
+    }
+};
+
+struct Later {
+    bool operator()(const Node& a, const Node& b) const { return a.order() > b.order(); }
+};
+
+struct Outcome {
+    enum class Kind : std::uint8_t { Simulated, Memory, Bound, Refused } kind = Kind::Simulated;
+    ParallelPlan plan;
+    Evaluation evaluation;
+};
+
+class BestFirst {
+  public:
+    BestFirst(const Simulator& simulator, const SearchSpace& space, const PlanRequest& request)
+        : simulator_(simulator),
+          environment_(simulator.environment()),
+          space_(space),
+          request_(request),
+          arena_(request.jobs > 0 ? request.jobs : tbb::task_arena::automatic),
+          start_(std::chrono::steady_clock::now()) {}
+
+    PlanAnswer run() {
+        open_meshes();
+        std::vector<Node> round;
+        while (!done_) {
+            collect(round);
+            if (round.empty()) break;
+            std::vector<Outcome> outcomes(round.size());
+            const double limit = threshold();
+            arena_.execute([&] {
+                tbb::parallel_for(std::size_t{0}, round.size(),
+                                  [&](std::size_t i) { outcomes[i] = evaluate(round[i], limit); });
+            });
+            merge(round, outcomes);
+            report();
+        }
+        return finish();
+    }
+
+  private:
+    [[nodiscard]] double elapsed() const {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    }
+    [[nodiscard]] double objective(double time_s, double memory) const {
+        return request_.objective == Objective::Memory ? memory : time_s;
+    }
+    // No plan with a larger bound is wanted any more.
+    [[nodiscard]] double threshold() const {
+        const auto top = static_cast<std::size_t>(std::max(1, request_.top));
+        if (request_.objective == Objective::Pareto || best_.size() < top)
+            return std::numeric_limits<double>::infinity();
+        return objective(to_seconds(best_[top - 1].evaluation.step_time).value,
+                         best_[top - 1].evaluation.peak_device_bytes);
+    }
+    [[nodiscard]] bool wanted(const Node& node) const {
+        if (request_.objective != Objective::Pareto) return node.key <= threshold();
+        return std::none_of(best_.begin(), best_.end(), [&](const RankedPlan& p) {
+            return to_seconds(p.evaluation.step_time).value <= node.time_s &&
+                   p.evaluation.peak_device_bytes <= node.memory;
+        });
+    }
+
+    void open_meshes() {
+        const auto& meshes = space_.meshes();
+        bounds_.resize(meshes.size());
+        std::vector<Node> nodes(meshes.size());
+        std::vector<std::int64_t> counts(meshes.size());
+        arena_.execute([&] {
+            tbb::parallel_for(std::size_t{0}, meshes.size(), [&](std::size_t i) {
+                const MeshChoice& mesh = meshes[i];
+                counts[i] = space_.leaves(mesh);
+                if (counts[i] == 0) return;
+                const ParallelPlan plan = probe_plan(mesh);
+                const RankPlacement placement = place_plan(environment_.cluster, plan);
+                const auto shape =
+                    simulator_.shapes().get(environment_, shape_key(environment_.graph, plan, placement, 0));
+                bounds_[i].emplace(environment_, *shape, mesh, request_.base);
+                Node& n = nodes[i];
+                n.mesh = static_cast<std::uint32_t>(i);
+                n.time_s = to_seconds(bounds_[i]->step_time(can_hide(mesh))).value;
+                n.memory = bounds_[i]->memory();
+                n.key = objective(n.time_s, n.memory);
+            });
+        });
+        for (std::size_t i = 0; i < meshes.size(); ++i) {
+            statistics_.configurations += counts[i];
+            if (counts[i] == 0) continue;
+            if (nodes[i].memory > capacity()) {
+                statistics_.pruned["memory"] += counts[i];
+            } else {
+                queue_.push(nodes[i]);
+            }
+        }
+    }
+
+    // A plan of the mesh with everything else at its default: enough for shapes and placement.
+    [[nodiscard]] ParallelPlan probe_plan(const MeshChoice& mesh) const {
+        ParallelPlan plan = request_.base;
+        plan.mesh = mesh.mesh;
+        plan.microbatch = mesh.microbatch;
+        plan.seq_len = space_.seq_len();
+        plan.sequence_parallel = mesh.sequence_parallel;
+        return plan;
+    }
+    [[nodiscard]] bool can_hide(const MeshChoice& mesh) const {
+        const auto schedules = space_.schedules(mesh, 2);
+        return std::any_of(schedules.begin(), schedules.end(),
+                           [](const auto* s) { return s->info().overlaps_passes; });
+    }
+    [[nodiscard]] double capacity() const {
+        double most = 0;
+        for (const NodeGroup& g : environment_.cluster.groups)
+            most = std::max(most, as_double(g.device.memory));
+        return most;
+    }
+
+    void collect(std::vector<Node>& round) {
+        round.clear();
+        while (round.size() < kRound && !queue_.empty()) {
+            if (stopped()) return;
+            const Node node = queue_.top();
+            if (!wanted(node)) {
+                if (request_.objective != Objective::Pareto) return;  // nor is anything behind it
+                queue_.pop();
+                continue;
+            }
+            queue_.pop();
+            bound_s_ = std::max(bound_s_, node.time_s);
+            switch (node.level) {
+                case Node::Level::Mesh:
+                    open_chunks(node);
+                    break;
+                case Node::Level::Chunk:
+                    open_leaves(node);
+                    break;
+                case Node::Level::Leaf:
+                    round.push_back(node);
+                    break;
+            }
+        }
+    }
+
+    bool stopped() {
+        const bool out_of_time = request_.time_limit_s > 0 && elapsed() > request_.time_limit_s;
+        const bool asked = request_.stop != nullptr && request_.stop->load(std::memory_order_relaxed);
+        if (out_of_time || asked) done_ = statistics_.interrupted = true;
+        return done_;
+    }
+
+    void open_chunks(const Node& parent) {
+        const MeshChoice& mesh = space_.meshes()[parent.mesh];
+        const MeshBounds& bounds = *bounds_[parent.mesh];
+        const std::vector<ChunkChoice> chunks = space_.chunks(mesh);
+        const std::vector<ZeroChoice> zeros = space_.zeros(mesh);
+        for (std::size_t c = 0; c < chunks.size(); ++c) {
+            const auto schedules = space_.schedules(mesh, chunks[c].virtual_stages);
+            const bool hides = std::any_of(schedules.begin(), schedules.end(),
+                                           [](const auto* s) { return s->info().overlaps_passes; });
+            double memory = std::numeric_limits<double>::infinity();
+            for (const ZeroChoice& zero : zeros)
+                memory = std::min(memory, bounds.memory(chunks[c], zero));
+            if (memory > capacity()) {
+                statistics_.pruned["memory"] += static_cast<std::int64_t>(schedules.size() * zeros.size());
+                continue;
+            }
+            Node n = parent;
+            n.level = Node::Level::Chunk;
+            n.chunk = static_cast<std::uint16_t>(c);
+            n.time_s = std::max(parent.time_s, to_seconds(bounds.step_time(chunks[c], hides)).value);
+            n.memory = std::max(parent.memory, memory);
+            n.key = objective(n.time_s, n.memory);
+            queue_.push(n);
+        }
+    }
+
+    void open_leaves(const Node& parent) {
+        const MeshChoice& mesh = space_.meshes()[parent.mesh];
+        const ChunkChoice chunk = space_.chunks(mesh)[parent.chunk];
+        const auto schedules = space_.schedules(mesh, chunk.virtual_stages);
+        const std::vector<ZeroChoice> zeros = space_.zeros(mesh);
+        const auto partitions = other_partitions(mesh, chunk);
+        statistics_.configurations += static_cast<std::int64_t>(partitions * schedules.size() * zeros.size());
+        for (std::size_t z = 0; z < zeros.size(); ++z) {
+            const double memory = bounds_[parent.mesh]->memory(chunk, zeros[z]);
+            if (memory > capacity()) {
+                statistics_.pruned["memory"] +=
+                    static_cast<std::int64_t>(schedules.size() * (1 + partitions));
+                continue;
+            }
+            for (std::size_t s = 0; s < schedules.size(); ++s) {
+                for (std::size_t p = 0; p <= partitions; ++p) {
+                    Node n = parent;
+                    n.level = Node::Level::Leaf;
+                    n.schedule = static_cast<std::uint16_t>(s);
+                    n.zero = static_cast<std::uint16_t>(z);
+                    n.partition = static_cast<std::uint16_t>(p);
+                    n.memory = std::max(parent.memory, memory);
+                    n.time_s = std::max(parent.time_s, leaf_bound(n));
+                    n.key = objective(n.time_s, n.memory);
+                    queue_.push(n);
+                }
+            }
+        }
+    }
+
+    // Partitions that differ from the uniform one and from each other.
+    std::size_t other_partitions(const MeshChoice& mesh, const ChunkChoice& chunk) {
+        return partitions_of(mesh, chunk).size();
+    }
+    const std::vector<std::vector<StageSpec>>& partitions_of(const MeshChoice& mesh,
+                                                             const ChunkChoice& chunk) {
+        const std::tuple key(&mesh, chunk.virtual_stages, chunk.recompute, chunk.recompute_layers);
+        const auto [it, fresh] = partitions_.try_emplace(key);
+        if (!fresh || chunk.recompute_layers >= 0) return it->second;
+        const int stages = mesh.mesh.pp * chunk.virtual_stages;
+        if (stages == 1) return it->second;
+        const ParallelPlan plan = probe_plan(mesh);
+        const auto shape = simulator_.shapes().get(
+            environment_, shape_key(environment_.graph, plan, place_plan(environment_.cluster, plan), 0));
+        std::vector<std::vector<StageSpec>> seen = {
+            uniform_partition(environment_.graph, stages, chunk.recompute)};
+        for (const PartitionStrategy& strategy : partition_strategies()) {
+            for (auto& partition : strategy.partitions(environment_.graph, *shape, stages, chunk.recompute)) {
+                if (std::find(seen.begin(), seen.end(), partition) != seen.end()) continue;
+                seen.push_back(partition);
+                it->second.push_back(std::move(partition));
+            }
+        }
+        return it->second;
+    }
+
+    ParallelPlan plan_of(const Node& node) {
+        const MeshChoice& mesh = space_.meshes()[node.mesh];
+        const ChunkChoice chunk = space_.chunks(mesh)[node.chunk];
+        const auto schedules = space_.schedules(mesh, chunk.virtual_stages);
+        ParallelPlan plan =
+            space_.make_plan(mesh, chunk, *schedules[node.schedule], space_.zeros(mesh)[node.zero]);
+        if (node.partition > 0) plan.stages = partitions_of(mesh, chunk)[node.partition - 1U];
+        return plan;
+    }
+
+    double leaf_bound(const Node& node) {
+        const ParallelPlan plan = plan_of(node);
+        const ScheduleGenerator& schedule = **find_schedule(plan.schedule);
+        const std::vector<std::uint16_t> ranks = rank_of_stage(schedule, schedule_shape(plan));
+        const PlanCost costs(environment_, plan, ranks, simulator_.shapes());
+        return to_seconds(leaf_step_time_bound(plan, costs, ranks, schedule.info())).value;
+    }
+
+    // Runs on any thread; reads partitions_ only.
+    Outcome evaluate(const Node& node, double limit) {
+        (void)limit;
+        Outcome outcome;
+        outcome.plan = plan_of(node);
+        auto evaluation = simulator_.evaluate(outcome.plan, /*only_if_it_fits=*/true);
+        if (!evaluation) {
+            outcome.kind = Outcome::Kind::Refused;
+            return outcome;
+        }
+        outcome.evaluation = *evaluation;
+        if (!evaluation->fits) outcome.kind = Outcome::Kind::Memory;
+        return outcome;
+    }
+
+    void merge(const std::vector<Node>& round, std::vector<Outcome>& outcomes) {
+        for (std::size_t i = 0; i < round.size(); ++i) {
+            Outcome& o = outcomes[i];
+            if (o.kind == Outcome::Kind::Memory) ++statistics_.pruned["memory"];
+            if (o.kind == Outcome::Kind::Refused) ++statistics_.pruned["schedule"];
+            if (o.kind != Outcome::Kind::Simulated) continue;
+            ++statistics_.simulated;
+            insert({std::move(o.plan), o.evaluation, false});
+        }
+    }
+
+    [[nodiscard]] auto rank_key(const RankedPlan& p) const {
+        const Evaluation& e = p.evaluation;
+        return std::tuple(objective(to_seconds(e.step_time).value, e.peak_device_bytes),
+                          objective(e.peak_device_bytes, to_seconds(e.step_time).value));
+    }
+
+    void insert(RankedPlan plan) {
+        if (request_.objective == Objective::Pareto) {
+            const auto dominates = [](const Evaluation& a, const Evaluation& b) {
+                return a.step_time <= b.step_time && a.peak_device_bytes <= b.peak_device_bytes;
+            };
+            for (const RankedPlan& p : best_) {
+                if (dominates(p.evaluation, plan.evaluation)) return;
+            }
+            std::erase_if(best_,
+                          [&](const RankedPlan& p) { return dominates(plan.evaluation, p.evaluation); });
+        }
+        const auto at = std::upper_bound(
+            best_.begin(), best_.end(), plan,
+            [&](const RankedPlan& a, const RankedPlan& b) { return rank_key(a) < rank_key(b); });
+        best_.insert(at, std::move(plan));
+        const auto top = static_cast<std::size_t>(std::max(1, request_.top));
+        if (request_.objective != Objective::Pareto && best_.size() > top) best_.resize(top);
+    }
+
+    void report() {
+        if (!request_.progress) return;
+        SearchProgress p;
+        p.configurations = statistics_.configurations;
+        p.simulated = statistics_.simulated;
+        p.best_s = best_.empty() ? 0 : to_seconds(best_.front().evaluation.step_time).value;
+        p.bound_s = bound_s_;
+        request_.progress(p);
+    }
+
+    PlanAnswer finish() {
+        PlanAnswer answer;
+        statistics_.proven_optimal = !statistics_.interrupted;
+        std::int64_t others = statistics_.simulated;
+        for (const auto& [rule, count] : statistics_.pruned)
+            others += count;
+        statistics_.pruned[statistics_.interrupted ? "not reached" : "bound"] +=
+            statistics_.configurations - others;
+        statistics_.wall_s = elapsed();
+        for (RankedPlan& p : best_) {
+            const Evaluation& first = best_.front().evaluation;
+            const double gap = std::abs(to_seconds(p.evaluation.step_time - first.step_time).value);
+            p.tied = gap <= std::hypot(first.sigma_s, p.evaluation.sigma_s);
+        }
+        answer.plans = std::move(best_);
+        answer.search = std::move(statistics_);
+        return answer;
+    }
+
+    const Simulator& simulator_;
+    const Environment& environment_;
+    const SearchSpace& space_;
+    const PlanRequest& request_;
+    tbb::task_arena arena_;
+    std::chrono::steady_clock::time_point start_;
+    std::priority_queue<Node, std::vector<Node>, Later> queue_;
+    std::vector<std::optional<MeshBounds>> bounds_;
+    std::map<std::tuple<const MeshChoice*, int, RecomputeMode, int>, std::vector<std::vector<StageSpec>>>
+        partitions_;
+    std::vector<RankedPlan> best_;
+    SearchStatistics statistics_;
+    double bound_s_ = 0;
+    bool done_ = false;
+};
+
+}  // namespace
+
+PlanAnswer best_first_search(const Simulator& simulator, const SearchSpace& space,
+                             const PlanRequest& request) {
+    return BestFirst(simulator, space, request).run();
+}
+
+}  // namespace tw

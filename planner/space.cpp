@@ -1,0 +1,193 @@
+#include "planner/space.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "plan/check_plan.hpp"
+#include "plan/stage_partition.hpp"
+
+namespace tw {
+namespace {
+
+std::vector<int> divisors(std::int64_t n) {
+    std::vector<int> result;
+    for (std::int64_t d = 1; d * d <= n; ++d) {
+        if (n % d != 0) continue;
+        result.push_back(static_cast<int>(d));
+        if (d != n / d) result.push_back(static_cast<int>(n / d));
+    }
+    std::sort(result.begin(), result.end());
+    return result;
+}
+
+}  // namespace
+
+SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& request)
+    : environment_(environment),
+      request_(request),
+      seq_len_(request.seq_len > 0 ? request.seq_len : environment.graph.default_seq_len) {
+    const LayerGraph& graph = environment.graph;
+    const PlanConstraints& fix = request.constraints;
+    const int world = environment.cluster.devices();
+    const std::vector<int> degrees = divisors(world);
+    const std::vector<int> experts = graph.experts > 0 ? legal_ep(graph, world) : std::vector<int>{1};
+    for (const int tp : legal_tp(graph, world)) {
+        if (world % tp != 0 || !fix.tp.allows(tp)) continue;
+        for (const int pp : degrees) {
+            if (world / tp % pp != 0 || pp > graph.blocks || !fix.pp.allows(pp)) continue;
+            for (const int cp : degrees) {
+                if (world / tp / pp % cp != 0 || !fix.cp.allows(cp)) continue;
+                if (cp > 1 && (!graph.counts_tokens || seq_len_ % (2 * cp) != 0)) continue;
+                const int dp = world / (tp * pp * cp);
+                if (request.global_batch % dp != 0 || !fix.dp.allows(dp)) continue;
+                for (const int ep : experts) {
+                    if (!fix.ep.allows(ep)) continue;
+                    for (const int etp : {1, tp}) {
+                        if (graph.experts == 0 && etp > 1) continue;
+                        if (dp * cp * tp % (ep * etp) != 0) continue;
+                        for (const bool sp : {false, true}) {
+                            if (sp && (tp == 1 || seq_len_ % (std::int64_t{tp} * cp) != 0)) continue;
+                            if (!fix.sp.allows(sp ? 1 : 0)) continue;
+                            for (const int mbs : divisors(request.global_batch / dp)) {
+                                if (!fix.mbs.allows(mbs)) continue;
+                                MeshChoice m;
+                                m.mesh = {dp, pp, tp, cp, ep, etp};
+                                m.sequence_parallel = sp;
+                                m.microbatch = mbs;
+                                m.microbatches = request.global_batch / dp / mbs;
+                                meshes_.push_back(m);
+                            }
+                        }
+                        if (tp == 1) break;  // etp 1 and etp tp are the same
+                    }
+                }
+            }
+        }
+    }
+}
+
+std::vector<ChunkChoice> SearchSpace::chunks(const MeshChoice& mesh) const {
+    const PlanConstraints& fix = request_.constraints;
+    const std::int64_t blocks = environment_.graph.blocks;
+    std::vector<ChunkChoice> result;
+    for (int v = 1; v == 1 || std::int64_t{v} * mesh.mesh.pp <= blocks; ++v) {
+        if (v > 1 && mesh.mesh.pp == 1) break;
+        if (!fix.vpp.allows(v) || schedules(mesh, v).empty()) continue;
+        for (const RecomputeMode mode :
+             {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
+            if (!fix.recompute.allows(mode)) continue;
+            if (mode != RecomputeMode::Full) {
+                result.push_back({v, mode, -1});
+                continue;
+            }
+            // The first k blocks of every stage; k of the largest stage is everything.
+            const std::int64_t stages = std::int64_t{v} * mesh.mesh.pp;
+            const auto largest = static_cast<int>((blocks + stages - 1) / stages);
+            for (int k = 1; k < largest; ++k)
+                result.push_back({v, mode, k});
+            result.push_back({v, mode, -1});
+        }
+    }
+    return result;
+}
+
+std::vector<const ScheduleGenerator*> SearchSpace::schedules(const MeshChoice& mesh, int v) const {
+    std::vector<const ScheduleGenerator*> result;
+    const auto m = static_cast<int>(mesh.microbatches);
+    for (const ScheduleGenerator* generator : schedule_generators()) {
+        const GeneratorInfo info = generator->info();
+        if (!request_.constraints.schedule.allows(info.name)) continue;
+        // Other semantics are never ranked against synchronous ones unless the user names them.
+        if (request_.constraints.schedule.any() && info.semantics != Semantics::Synchronous) continue;
+        if (info.fixed_virtual_stages > 0 ? v != info.fixed_virtual_stages : (v > 1) != info.virtual_stages)
+            continue;
+        // Without a pipeline, and with one microbatch, all orders are 1F1B's or GPipe's.
+        if (mesh.mesh.pp == 1 && info.name != "1f1b" && info.name != "gpipe") continue;
+        if (m == 1 && mesh.mesh.pp == 1 && info.name != "1f1b") continue;
+        ScheduleShape shape;
+        shape.ranks = mesh.mesh.pp;
+        shape.virtual_stages = v;
+        shape.microbatches = m;
+        if (generator->check(shape).empty()) result.push_back(generator);
+    }
+    return result;
+}
+
+std::vector<ZeroChoice> SearchSpace::zeros(const MeshChoice& mesh) const {
+    std::vector<ZeroChoice> result;
+    const int replicas = mesh.mesh.dp * mesh.mesh.cp;
+    const IntChoice& fix = request_.constraints.zero;
+    if (fix.allows(0)) result.push_back({0, 0});
+    if (replicas == 1) return result;
+    for (const int stage : {1, 2, 3}) {
+        if (!fix.allows(stage)) continue;
+        result.push_back({stage, 0});
+        if (environment_.graph.experts > 0) continue;  // experts have fewer replicas than the dense layers
+        for (const int shard : divisors(replicas)) {
+            if (shard > 1 && shard < replicas) result.push_back({stage, shard});
+        }
+    }
+    return result;
+}
+
+std::int64_t SearchSpace::leaves(const MeshChoice& mesh) const {
+    const auto zero = static_cast<std::int64_t>(zeros(mesh).size());
+    std::int64_t total = 0;
+    int known = 0;
+    std::int64_t schedule_count = 0;
+    for (const ChunkChoice& chunk : chunks(mesh)) {
+        if (chunk.virtual_stages != known) {
+            known = chunk.virtual_stages;
+            schedule_count = static_cast<std::int64_t>(schedules(mesh, known).size());
+        }
+        total += schedule_count * zero;
+    }
+    return total;
+}
+
+ParallelPlan SearchSpace::make_plan(const MeshChoice& mesh, const ChunkChoice& chunk,
+                                    const ScheduleGenerator& schedule, const ZeroChoice& zero) const {
+    ParallelPlan plan = request_.base;
+    plan.mesh = mesh.mesh;
+    plan.virtual_stages = chunk.virtual_stages;
+    plan.schedule = schedule.info().name;
+    plan.semantics = schedule.info().semantics;
+    plan.microbatch = mesh.microbatch;
+    plan.microbatches = mesh.microbatches;
+    plan.global_batch = request_.global_batch;
+    plan.seq_len = seq_len_;
+    plan.sequence_parallel = mesh.sequence_parallel;
+    plan.zero_stage = zero.stage;
+    plan.zero_shard = zero.shard;
+    plan.recompute = chunk.recompute;
+    plan.stages = uniform_partition(environment_.graph, mesh.mesh.pp * chunk.virtual_stages, chunk.recompute);
+    for (StageSpec& stage : plan.stages)
+        stage.recompute_layers = chunk.recompute_layers;
+    return plan;
+}
+
+std::vector<std::string> SearchSpace::why_empty() const {
+    const LayerGraph& graph = environment_.graph;
+    const int world = environment_.cluster.devices();
+    std::vector<std::string> reasons;
+    const auto list = [](const std::vector<int>& values) {
+        std::string text;
+        for (const int v : values)
+            text += (text.empty() ? "" : ", ") + std::to_string(v);
+        return text;
+    };
+    reasons.push_back(fmt::format("tensor parallel degrees that divide the model's {} heads: {}", graph.heads,
+                                  list(legal_tp(graph, world))));
+    reasons.push_back(
+        fmt::format("pipeline degrees must divide {} devices and not exceed {} layers", world, graph.blocks));
+    reasons.push_back(
+        fmt::format("--global-batch {} must be a multiple of dp = {} / (tp * pp * cp); its divisors: {}",
+                    request_.global_batch, world, list(divisors(request_.global_batch))));
+    if (const std::string fixed = to_string(request_.constraints); !fixed.empty()) {
+        reasons.push_back("and --fix " + fixed + " must hold as well");
+    }
+    return reasons;
+}
+
+}  // namespace tw

@@ -1,0 +1,62 @@
+// The space that a search covers, as a tree of three levels, so that a bound at one level leaves out
+// everything below:
+//   mesh     tp x pp x cp x dp x ep x etp, sequence parallel, microbatch
+//   chunking virtual stages x recompute (none, selective, full, full for the first k blocks of a stage)
+//   leaf     schedule x ZeRO stage (and shard size) x stage partition
+// Two leaves never lower to the same schedule with the same StagePrograms and memory: choices without effect
+// (ZeRO without replicas, GPipe of one microbatch, sequence parallel without tensor parallel) are left out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/schedule/generator.hpp"
+#include "planner/request.hpp"
+
+namespace tw {
+
+struct MeshChoice {
+    DeviceMesh mesh;
+    bool sequence_parallel = false;
+    std::int64_t microbatch = 1, microbatches = 1;
+};
+
+struct ChunkChoice {
+    int virtual_stages = 1;
+    RecomputeMode recompute = RecomputeMode::None;
+    int recompute_layers = -1;
+};
+
+struct ZeroChoice {
+    int stage = 0;
+    int shard = 0;  // 0: all replicas
+};
+
+class SearchSpace {
+  public:
+    SearchSpace(const Environment& environment, const PlanRequest& request);
+
+    // Level by level; the order is the space's own and decides ties.
+    [[nodiscard]] const std::vector<MeshChoice>& meshes() const { return meshes_; }
+    [[nodiscard]] std::vector<ChunkChoice> chunks(const MeshChoice& mesh) const;
+    [[nodiscard]] std::vector<const ScheduleGenerator*> schedules(const MeshChoice& mesh,
+                                                                  int virtual_stages) const;
+    [[nodiscard]] std::vector<ZeroChoice> zeros(const MeshChoice& mesh) const;
+    // Plans below a mesh with uniform partitions.
+    [[nodiscard]] std::int64_t leaves(const MeshChoice& mesh) const;
+
+    [[nodiscard]] ParallelPlan make_plan(const MeshChoice& mesh, const ChunkChoice& chunk,
+                                         const ScheduleGenerator& schedule, const ZeroChoice& zero) const;
+    [[nodiscard]] std::int64_t seq_len() const { return seq_len_; }
+    // Why no mesh is legal: the divisibilities that failed, as sentences.
+    [[nodiscard]] std::vector<std::string> why_empty() const;
+
+  private:
+    const Environment& environment_;
+    const PlanRequest& request_;
+    std::int64_t seq_len_;
+    std::vector<MeshChoice> meshes_;
+};
+
+}  // namespace tw
