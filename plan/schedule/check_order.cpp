@@ -219,8 +219,25 @@ class OrderChecker {
                 }
             });
         if (result.complete) return;
+        const auto backwards_done = [&](std::size_t rank) {
+            return std::count_if(order_.ranks[rank].begin(),
+                                 order_.ranks[rank].begin() + static_cast<std::ptrdiff_t>(result.done[rank]),
+                                 [](const Action& a) { return a.opcode == Opcode::Backward; });
+        };
+        // Replicas meet at each update: the one that has not got as far.
+        const auto replica_behind = [&](std::size_t rank, const Action& a) {
+            const std::size_t first = order_.rank_of_stage[a.stage];
+            std::size_t behind = first;
+            for (std::size_t other = first; other < first + order_.replicas_of_stage[a.stage]; ++other) {
+                if (backwards_done(other) < backwards_done(behind)) behind = other;
+            }
+            TW_CHECK(behind != rank);
+            const Action& missing = order_.ranks[behind][result.done[behind]];
+            return Need{static_cast<int>(behind), missing.opcode, missing.stage, missing.microbatch};
+        };
         // Follow what each rank waits for until a rank comes again: that is a cycle.
-        const auto need_of = [&](const Action& a) {
+        const auto need_of = [&](std::size_t rank) {
+            const Action& a = order_.ranks[rank][result.done[rank]];
             const auto is_done = [&](const std::vector<char>& done, int stage, int microbatch) {
                 return done[static_cast<std::size_t>(stage) * total() +
                             static_cast<std::size_t>(microbatch)] != 0;
@@ -233,10 +250,15 @@ class OrderChecker {
             }
             const int stage = overlap ? a.stage2 : a.stage;
             const int microbatch = overlap ? a.microbatch2 : a.microbatch;
-            if (!is_done(forward, stage, microbatch)) {  // an overlap's own forward
+            if (a.opcode != Opcode::Forward &&
+                !is_done(forward, stage, microbatch)) {  // an overlap's own forward
                 return Need{order_.rank_of(stage, microbatch), Opcode::Forward, stage, microbatch};
             }
-            return Need{order_.rank_of(stage + 1, microbatch), Opcode::Backward, stage + 1, microbatch};
+            if (a.opcode != Opcode::Forward && stage + 1 < order_.stages &&
+                !is_done(backward, stage + 1, microbatch)) {
+                return Need{order_.rank_of(stage + 1, microbatch), Opcode::Backward, stage + 1, microbatch};
+            }
+            return replica_behind(rank, a);
         };
         std::vector<char> seen(order_.ranks.size(), 0);
         std::size_t rank = 0;
@@ -244,7 +266,7 @@ class OrderChecker {
             ++rank;
         while (seen[rank] == 0) {
             seen[rank] = 1;
-            rank = static_cast<std::size_t>(need_of(order_.ranks[rank][result.done[rank]]).rank);
+            rank = static_cast<std::size_t>(need_of(rank).rank);
         }
         const std::size_t start = rank;
         const std::string context =
@@ -252,7 +274,7 @@ class OrderChecker {
         std::string cycle;
         do {
             const Action& stuck = order_.ranks[rank][result.done[rank]];
-            const Need need = need_of(stuck);
+            const Need need = need_of(rank);
             cycle += fmt::format("{}rank {}, {} waits for {}", cycle.empty() ? "" : " -> ", rank,
                                  token(stuck), token(need.opcode, need.stage, need.microbatch));
             rank = static_cast<std::size_t>(need.rank);

@@ -33,7 +33,9 @@ struct LoweringOptions {
     bool tied_embeddings = false;     // all-reduce between first and last stage before the optimizer
     bool grad_norm = true;            // with StepBoundary::Barrier: over all pipeline ranks
     bool offload_activations = false;
-    bool parameter_server = false;    // asynchronous: gradients to and parameters from a server instead of a collective
+    // Gradients are pushed to a sharded server (ReduceScatter), which takes the step, and parameters come back (Broadcast),
+    // instead of an all-reduce. Where there are no replicas (grad_sync None, one replica a stage) there is no server.
+    bool parameter_server = false;
 };
 
 // CHECKs that the order does not wait for itself (check_order says whether); legality is the generator's and check_plan's.

@@ -1,7 +1,7 @@
 // Replays a compute order with fixed costs and free communication: the longest path over the orders of all
-// ranks and the dependencies F(s-1) -> F(s), F(s) -> B(s), B(s+1) -> B(s), B(s) -> W(s). Everything that
-// needs a global order of a schedule (placing transfers, proving an order, peak activations, the grid) uses
-// this one replay.
+// ranks and the dependencies F(s-1) -> F(s), F(s) -> B(s), B(s+1) -> B(s), B(s) -> W(s), and replicas of a
+// stage meeting at each update. Everything that needs a global order of a schedule (placing transfers,
+// proving an order, the grid) uses this one replay.
 #pragma once
 
 #include <algorithm>
@@ -60,6 +60,15 @@ ReplayResult replay(const ComputeOrder& order, const Cost& cost, OnStart&& on_st
         const std::size_t at = cell(stage, microbatch);
         return forward_done[at] != 0 && (stage + 1U == stages || backward_done[at + total] != 0);
     };
+    // Replicas reduce their gradients at every update: none goes on before all have done the same backwards.
+    const auto updates = static_cast<std::size_t>(std::max(order.backwards_per_update, 1));
+    std::vector<std::size_t> backwards(ranks, 0);
+    const auto replicas_met = [&](std::size_t rank, std::uint16_t stage) {
+        const std::size_t replicas = order.replicas_of_stage[stage];
+        if (replicas == 1 || backwards[rank] % updates != 0) return true;
+        const auto first = backwards.begin() + order.rank_of_stage[stage];
+        return *std::min_element(first, first + static_cast<std::ptrdiff_t>(replicas)) >= backwards[rank];
+    };
     const auto ready = [&](const Action& a) {
         switch (a.opcode) {
             case Opcode::Forward:
@@ -94,13 +103,14 @@ ReplayResult replay(const ComputeOrder& order, const Cost& cost, OnStart&& on_st
             } else if (a.opcode != Opcode::BackwardWeight) {
                 backward_done[cell(a.stage, a.microbatch)] = 1;
             }
+            if (a.opcode == Opcode::Backward || a.opcode == Opcode::BackwardWeight) ++backwards[r];
             on_finish(r, index, now);
         }
         std::int64_t next = kUnfinished;
         for (std::size_t r = 0; r < ranks; ++r) {
             if (busy_until[r] == kUnfinished && result.done[r] < order.ranks[r].size()) {
                 const Action& a = order.ranks[r][result.done[r]];
-                if (ready(a)) {
+                if (ready(a) && replicas_met(r, a.stage)) {
                     on_start(r, result.done[r], now);
                     busy_until[r] = now + cost(a);
                     ++running;

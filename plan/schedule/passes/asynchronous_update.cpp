@@ -83,18 +83,20 @@ class StageUpdater {
     // shards take the step and the next compute waits for the parameters that come back.
     void update(std::size_t after, int version) {
         std::vector<ProgramEdit::Ref> ready;
-        if (options_.parameter_server) {
+        const bool replicated = options_.grad_sync != LoweringOptions::GradSync::None || group_ != 0;
+        const bool server = options_.parameter_server && replicated;
+        if (server) {
             ready.push_back(edit_.insert(after + 1, collective(Opcode::ReduceScatter), {as_ref(after)}));
-        } else if (options_.grad_sync != LoweringOptions::GradSync::None || group_ != 0) {
+        } else if (replicated) {
             const bool scatter =
                 options_.grad_sync == LoweringOptions::GradSync::ReduceScatter && group_ == 0;
             ready.push_back(edit_.insert(
                 after + 1, collective(scatter ? Opcode::ReduceScatter : Opcode::AllReduce), {as_ref(after)}));
         }
         const auto step = edit_.insert(after + 1, instruction(Opcode::OptimizerStep, version), ready);
-        if (options_.parameter_server) {
+        if (server) {
             pulled_ = edit_.insert(after + 1, collective(Opcode::Broadcast), {step});
-        } else if (options_.gather_params_after_step) {
+        } else if (replicated && options_.gather_params_after_step) {
             pulled_ = edit_.insert(after + 1, collective(Opcode::AllGather), {step});
         }
     }

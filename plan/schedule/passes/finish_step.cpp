@@ -91,6 +91,11 @@ void finish_step(const LoweringOptions& options, Schedule& schedule) {
             step.stage = stage;
             set_classes(schedule, step);
             const auto done = edit.append(step, ready);
+            if (options.parameter_server && options.grad_sync != LoweringOptions::GradSync::None) {
+                // The server took the step; its parameters come back.
+                edit.append(collective(schedule, Opcode::Broadcast, stage, 0), std::array{done});
+                continue;
+            }
             if (!options.gather_params_after_step) continue;
             if (options.overlap_param_gather) {
                 gather_at_start(schedule, edit, stage);

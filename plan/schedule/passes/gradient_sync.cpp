@@ -45,9 +45,9 @@ void synchronise_gradients(const LoweringOptions& options, Schedule& schedule) {
             const int buckets = options.buckets.empty() ? 1 : options.buckets[stage];
             for (int bucket = 0; bucket < buckets; ++bucket) {
                 Instruction sync;
-                sync.opcode = options.grad_sync == LoweringOptions::GradSync::AllReduce
-                                  ? Opcode::AllReduce
-                                  : Opcode::ReduceScatter;
+                const bool all_reduce =
+                    options.grad_sync == LoweringOptions::GradSync::AllReduce && !options.parameter_server;
+                sync.opcode = all_reduce ? Opcode::AllReduce : Opcode::ReduceScatter;
                 sync.stream = Stream::Dp;
                 sync.stage = stage;
                 if (options.sync_every_microbatch) {
