@@ -63,6 +63,7 @@ constexpr std::array kKeys = {
     KeyRow{PlanKnob::VocabDivisor, "vocab_divisor", "--make-vocab-size-divisible-by", "vocab_size",
            "vocab_size"},
     KeyRow{PlanKnob::Semantics, "semantics", "semantics", "semantics", "semantics"},
+    KeyRow{PlanKnob::GradientSync, "gradient_sync", "gradient_sync", "gradient_sync", "gradient_sync"},
     KeyRow{PlanKnob::Cluster, "cluster", "WORLD_SIZE", "NGPU", "--num_gpus"},
 };
 

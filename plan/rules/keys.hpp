@@ -34,6 +34,7 @@ enum class PlanKnob : std::uint8_t {
     OffloadOptimizer,
     VocabDivisor,
     Semantics,
+    GradientSync,
     Cluster
 };
 

@@ -40,6 +40,7 @@ void check_tensor_parallel(const RuleContext&, PlanCheck&);  // tensor_parallel.
 void check_sequence_split(const RuleContext&, PlanCheck&);   // sequence.cpp
 void check_batch(const RuleContext&, PlanCheck&);            // batch.cpp
 void check_schedule_rules(const RuleContext&, PlanCheck&);   // schedule_rules.cpp
+void check_gradient_sync(const RuleContext&, PlanCheck&);    // gradient_sync_rules.cpp
 void check_sharding(const RuleContext&, PlanCheck&);         // memory_sharding.cpp
 void check_hardware(const RuleContext&, PlanCheck&);         // hardware.cpp
 

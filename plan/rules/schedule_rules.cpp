@@ -26,14 +26,6 @@ ScheduleShape shape_of(const ParallelPlan& plan) {
     return shape;
 }
 
-void check_semantics(const RuleContext& context, PlanCheck& check, const GeneratorInfo& info) {
-    if (info.semantics == Semantics::Synchronous || context.plan.semantics == info.semantics) return;
-    refuse(context, check, PlanKnob::Semantics,
-           fmt::format("{} trains with {} semantics, the plan says {}", info.name, to_string(info.semantics),
-                       to_string(context.plan.semantics)),
-           fmt::format("semantics {}", to_string(info.semantics)));
-}
-
 // The generators name their own parameters; users know them by other keys.
 PlanKnob knob_of(std::string_view parameter) {
     if (parameter == "ranks") return PlanKnob::Pp;
@@ -105,7 +97,6 @@ void check_schedule_rules(const RuleContext& context, PlanCheck& check) {
     }
     const GeneratorInfo info = (*generator)->info();
     check_framework(context, check, info);
-    check_semantics(context, check, info);
     for (const Error& error : (*generator)->check(shape_of(context.plan))) {
         refuse(context, check, knob_of(error.context), error.message, error.hint);
     }

@@ -21,6 +21,8 @@ constexpr std::array kRules = {
              check_sequence_split},
     PlanRule{"batch", "global batch = mbs * microbatches * dp", check_batch},
     PlanRule{"schedule", "the schedule's own rules; what the target framework can run", check_schedule_rules},
+    PlanRule{"gradient-sync", "a known method; the plan states the semantics it trains with",
+             check_gradient_sync},
     PlanRule{"sharding", "ZeRO, recompute and offload combine as the target framework allows",
              check_sharding},
     PlanRule{"hardware", "the devices can compute in the plan's precision", check_hardware},

@@ -377,6 +377,42 @@ TEST(CheckPlan, TensorParallelAcrossNodesIsAWarning) {
               "tp 8 crosses nodes of 4 devices: tensor-parallel traffic goes over the network");
 }
 
+TEST(CheckPlan, PipeDreamsReplicasCountAsDevices) {  // VGG-16 in PipeDream 2019, table 1: 15 replicas and 1
+    const LayerGraph graph = make_model({});
+    const Cluster cluster = make_cluster(16);
+    ParallelPlan plan = make_plan(graph, make_cluster(2), {.pp = 2}, 30);
+    plan.schedule = "pipedream";
+    plan.semantics = Semantics::Asynchronous;
+    plan.stages[0].replicas = 15;
+    EXPECT_EQ(model_devices(plan), 16);
+    EXPECT_TRUE(check_plan(graph, cluster, plan).errors.empty()) << text_of(check_plan(graph, cluster, plan));
+    plan.stages[0].replicas = 16;
+    EXPECT_TRUE(mentions(check_plan(graph, cluster, plan),
+                         "16 devices are not a multiple of tp * cp * the stages' replicas = 17"));
+    plan.stages[0].replicas = 15;
+    plan.semantics = Semantics::Synchronous;
+    const Error error = only_error(check_plan(graph, cluster, plan));
+    EXPECT_EQ(error.context, "semantics");
+    EXPECT_EQ(error.hint, "semantics asynchronous");
+    plan.semantics = Semantics::Asynchronous;
+    plan.schedule = "1f1b";  // neither replicates single stages nor trains asynchronously
+    EXPECT_EQ(check_plan(graph, cluster, plan).errors.size(), 2U);
+}
+
+TEST(CheckPlan, GradientSynchronisationStatesItsSemantics) {
+    const LayerGraph graph = make_model({});
+    const Cluster cluster = make_cluster(8);
+    ParallelPlan plan = make_plan(graph, cluster, {}, 8);
+    plan.gradient_sync = "local-sgd";
+    EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).hint, "semantics local-steps");
+    plan.semantics = Semantics::LocalSteps;
+    EXPECT_TRUE(check_plan(graph, cluster, plan).errors.empty());
+    plan.zero_stage = 1;
+    EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).context, "gradient_sync");
+    plan.gradient_sync = "alreduce";
+    EXPECT_NE(only_error(check_plan(graph, cluster, plan)).hint.find("'all-reduce'"), std::string::npos);
+}
+
 TEST(CheckPlan, RankOrderNamesEachAxisOnce) {
     const LayerGraph graph = make_model({});
     const Cluster cluster = make_cluster(8);
