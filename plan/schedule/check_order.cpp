@@ -59,10 +59,19 @@ class OrderChecker {
 
     bool check_sizes() {
         const auto stages = static_cast<std::size_t>(std::max(order_.stages, 0));
+        // Every stage and microbatch needs an action: sizes far beyond that come from a damaged document.
+        std::size_t actions = 0;
+        for (const auto& rank : order_.ranks)
+            actions += rank.size();
+        const double cells = static_cast<double>(order_.stages) * order_.microbatches * order_.steps;
         if (order_.stages < 1 || order_.microbatches < 1 || order_.steps < 1 || order_.weight_versions < 1) {
             error(fmt::format(
                       "{} stages, {} microbatches, {} steps, {} weight versions: each must be at least 1",
                       order_.stages, order_.microbatches, order_.steps, order_.weight_versions),
+                  "order");
+        } else if (cells > 4.0 * static_cast<double>(actions) + 65536.0) {
+            error(fmt::format("{} stages, {} microbatches and {} steps, but only {} actions", order_.stages,
+                              order_.microbatches, order_.steps, actions),
                   "order");
         } else if (!order_.versions_of_rank.empty() &&
                    order_.versions_of_rank.size() != order_.ranks.size()) {

@@ -24,6 +24,7 @@ class ScheduleChecker {
         check_structure();
         if (!errors_.empty()) return errors_;
         check_computes();
+        if (!errors_.empty()) return errors_;
         match_transfers();
         match_collectives();
         check_versions();

@@ -1,6 +1,7 @@
 #include "plan/schedule/pytorch_csv.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -44,11 +45,16 @@ class Reader {
         }
         if (table_.rows.empty()) error("no rows", "row 1");
         for (std::size_t s = 0; s < rank_of_stage_.size(); ++s) {
-            if (rank_of_stage_[s]) {
-                table_.rank_of_stage.push_back(*rank_of_stage_[s]);
-            } else {
+            if (!rank_of_stage_[s]) {
                 error(fmt::format("no rank computes stage {}", s), "stages");
+                break;
             }
+            table_.rank_of_stage.push_back(*rank_of_stage_[s]);
+        }
+        // Each microbatch is computed somewhere, so there are no more of them than cells.
+        if (static_cast<std::size_t>(table_.microbatches) > computes_) {
+            error(fmt::format("microbatch {}, but only {} computes", table_.microbatches - 1, computes_),
+                  "microbatches");
         }
         if (!errors_.empty()) return std::move(errors_);
         return std::move(table_);
@@ -87,6 +93,10 @@ class Reader {
         table_.rows[rank].push_back(*instruction);
         if (!is_compute(instruction->opcode)) return;
         place(rank, instruction->stage, where);
+        ++computes_;
+        if (instruction->microbatch == std::numeric_limits<std::int32_t>::max()) {
+            return error(fmt::format("'{}': the microbatch is out of range", cell), where);
+        }
         table_.microbatches = std::max(table_.microbatches, instruction->microbatch + 1);
         if (instruction->opcode == Opcode::OverlapForwardBackward) place(rank, instruction->stage2, where);
         table_.splits_backward |= instruction->opcode == Opcode::BackwardInput;
@@ -102,6 +112,7 @@ class Reader {
 
     Table table_;
     std::vector<std::optional<std::uint16_t>> rank_of_stage_;
+    std::size_t computes_ = 0;
     Errors errors_;
 };
 
@@ -225,7 +236,8 @@ std::string write_pytorch_csv(const Schedule& schedule) {
             // Chunks and buckets are one action of PyTorch's; all-reduces between stages are its trainer's.
             const bool reduction = instruction.opcode == Opcode::AllReduce;
             const bool continues = reduction ? instruction.part > 0 : instruction.part > 1;
-            if (!pytorch_knows(instruction.opcode) || continues || (reduction && instruction.group != 0)) continue;
+            if (!pytorch_knows(instruction.opcode) || continues || (reduction && instruction.group != 0))
+                continue;
             row.push_back(to_string(instruction));
         }
     }

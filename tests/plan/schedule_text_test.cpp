@@ -127,6 +127,13 @@ TEST(PytorchCsv, ErrorsNameRowAndCell) {
     EXPECT_EQ(bad.errors()[1].context, "row 2, cell 2");
     EXPECT_EQ(bad.errors()[2].message, "'0STEP' is not an instruction of PyTorch's");
     EXPECT_FALSE(read_pytorch_csv("\n\n"));
+    EXPECT_EQ(read_pytorch_csv("0F0,0B2000000000\n").error().message,
+              "microbatch 2000000000, but only 2 computes");
+    EXPECT_FALSE(read_pytorch_csv("0F2147483647\n"));
+    const auto vast = parse_schedule(
+        "trainwright-schedule 1\nstages 60000\nmicrobatches 2000000000\nsteps 2000000000\nrank 0\n0F0\n");
+    ASSERT_TRUE(vast);
+    EXPECT_FALSE(check_schedule(*vast).empty());
     EXPECT_EQ(read_pytorch_csv("0F0,3F0\n").error().message, "no rank computes stage 1");
     EXPECT_EQ(read_pytorch_csv_schedule("0F0,0SEND_F0,0B0\n", LoweringOptions::P2p::Single).error().message,
               "a transfer beyond the first or last stage");

@@ -53,7 +53,6 @@ class DualPipeV final : public ScheduleGenerator {
             "cut in half to "
             "a V; steps 1 to 8 as in deepseek-ai/DualPipe, dualpipev.py";
         info.fixed_virtual_stages = 2;
-        info.overlaps_passes = true;
         info.splits_backward = true;
         info.overlaps_passes = true;
         return info;
