@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Rules of the source tree: who may include whom, where a dependency may appear, how long a file may be.
+"""Rules of the tree: who may include whom, where a dependency may appear, how long a file may be, that links lead somewhere.
 
-    tree_rules.py includes|length|format [--root FOLDER]
+    tree_rules.py includes|length|format|links [--root FOLDER]
 
 Prints every violation as FILE:LINE: what is wrong (and what is allowed), and exits 1 where there is one. docs/adr/0005 says
 why; tests/tree/tree_rules_test.py proves that each rule finds what it forbids.
@@ -119,7 +119,20 @@ def check_format(root):
     return [f"{name}:{places[0]}: {len(places)} places are not formatted; run scripts/format" for name, places in by_file.items()]
 
 
-RULES = {"includes": check_includes, "length": check_length, "format": check_format}
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+
+
+def check_links(root):
+    found = []
+    for path in tracked(root, {".md"}):
+        for number, line in enumerate(lines_of(root, path), 1):
+            for target in LINK.findall(line):
+                if "://" not in target and not (root / path.parent / target).exists():
+                    found.append(f"{path.as_posix()}:{number}: {target} does not exist")
+    return found
+
+
+RULES = {"includes": check_includes, "length": check_length, "format": check_format, "links": check_links}
 
 
 def main():

@@ -83,6 +83,13 @@ class Length(unittest.TestCase):
             self.assertEqual([v.split(":")[0] for v in tree_rules.check_length(root)], ["b.cpp"])
 
 
+class Links(unittest.TestCase):
+    def test_a_dead_link_is_found(self):
+        text = "[a](a.md) [b](https://example.org/b) [c](docs/c.md#part)\n[d](gone.md)\n"
+        with Tree({"a.md": text, "docs/c.md": "# part\n"}) as root:
+            self.assertEqual(tree_rules.check_links(root), ["a.md:2: gone.md does not exist"])
+
+
 class Documents(unittest.TestCase):
     def test_commands_are_found(self):
         text = "text\n```console\n$ a \\\n>   b\none\ntwo\n$ c\n```\n```sh\n$ not this\n```\n"
