@@ -1,5 +1,6 @@
-// Is a plan legal? Every rule of the target framework, every violation at once, each with the numbers, the user's key and a
-// legal neighbour. Whether it fits in memory is a verdict of the simulation, not of this check.
+// Is a plan legal? Every rule of the target framework, every violation at once, each with the numbers, the
+// user's key and a legal neighbour. Whether it fits in memory is a verdict of the simulation, not of this
+// check.
 #pragma once
 
 #include <string>
@@ -25,7 +26,8 @@ PlanCheck check_plan(const LayerGraph& graph, const Cluster& cluster, const Para
                      TargetFramework target = TargetFramework::Trainwright);
 
 // The rules that a search uses to leave illegal meshes out before it builds plans: legal degrees, ascending.
-std::vector<int> legal_tp(const LayerGraph& graph, int max_tp, TargetFramework target = TargetFramework::Trainwright);
+std::vector<int> legal_tp(const LayerGraph& graph, int max_tp,
+                          TargetFramework target = TargetFramework::Trainwright);
 std::vector<int> legal_ep(const LayerGraph& graph, int max_ep);
 
 Result<TargetFramework> parse_target_framework(std::string_view name);
