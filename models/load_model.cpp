@@ -33,7 +33,7 @@ Errors in_file(Errors errors, std::string_view path) {
 Result<LoadedModel> built(const ModelConfig& config, std::vector<std::string> warnings) {
     auto graph = build_model(config);
     if (!graph) return graph.errors();
-    return LoadedModel{std::move(*graph), std::move(warnings)};
+    return LoadedModel{std::move(*graph), std::move(warnings), config};
 }
 
 Result<LoadedModel> load_json(const Json& document, std::string_view path) {

@@ -7,16 +7,21 @@ namespace {
 
 using Keep = SavedTensor::Keep;
 
-double d(std::int64_t v) { return static_cast<double>(v); }
+double d(std::int64_t v) {
+    return static_cast<double>(v);
+}
 
 // Sizes of the core on this rank.
 struct Core {
-    std::int64_t heads, kv_heads, q_rows, kv_rows, batch;  // heads and rows after an all-to-all over cp, if there is one
-    double q, k, v, out;                                   // elements of this rank's tensors before it
-    double scores;                                         // elements of one score matrix
+    std::int64_t heads, kv_heads, q_rows, kv_rows,
+        batch;            // heads and rows after an all-to-all over cp, if there is one
+    double q, k, v, out;  // elements of this rank's tensors before it
+    double scores;        // elements of one score matrix
 };
 
-bool swaps_heads(const WorkBuilder& b) { return b.shape.cp > 1 && b.shape.cp_kind == WorkShape::Cp::AllToAll; }
+bool swaps_heads(const WorkBuilder& b) {
+    return b.shape.cp > 1 && b.shape.cp_kind == WorkShape::Cp::AllToAll;
+}
 
 Core core_of(const WorkBuilder& b, const AttentionSpec& s) {
     const std::int64_t heads = ceil_div(s.heads, b.shape.tp);
@@ -36,10 +41,13 @@ Core core_of(const WorkBuilder& b, const AttentionSpec& s) {
     return c;
 }
 
-bool fused_core(const WorkBuilder& b) { return b.shape.attention != AttentionKernel::Unfused; }
+bool fused_core(const WorkBuilder& b) {
+    return b.shape.attention != AttentionKernel::Unfused;
+}
 
-// Keys and values travel around the ring, hidden behind the core (Liu 2023, ring attention); the backward also sends
-// their gradients. Or heads are exchanged for positions before and after the core (DeepSpeed-Ulysses, Jacobs 2023).
+// Keys and values travel around the ring, hidden behind the core (Liu 2023, ring attention); the backward
+// also sends their gradients. Or heads are exchanged for positions before and after the core
+// (DeepSpeed-Ulysses, Jacobs 2023).
 void exchange_before(WorkBuilder& b, const Core& c, double tensors) {
     const int cp = b.shape.cp;
     if (cp == 1) return;
@@ -61,7 +69,9 @@ void exchange_after(WorkBuilder& b, double elements) {
     }
 }
 
-double softmax_bytes(const WorkBuilder& b) { return b.shape.autocast ? 4 : b.e; }  // autocast: softmax runs in fp32
+double softmax_bytes(const WorkBuilder& b) {
+    return b.shape.autocast ? 4 : b.e;
+}  // autocast: softmax runs in fp32
 
 void core_forward(WorkBuilder& b, const AttentionSpec& s) {
     const Core c = core_of(b, s);
@@ -81,8 +91,8 @@ void core_forward(WorkBuilder& b, const AttentionSpec& s) {
             b.memory("attn.softmax", MemoryOpKind::Softmax, (b.e + es) * c.scores, 5 * c.scores);
         } else {
             // Scale, mask and softmax in one kernel; a causal one reads half of the scores.
-            b.memory("attn.softmax", MemoryOpKind::Softmax, (s.causal ? 0.5 : 1.0) * b.e * c.scores + es * c.scores,
-                     5 * c.scores);
+            b.memory("attn.softmax", MemoryOpKind::Softmax,
+                     (s.causal ? 0.5 : 1.0) * b.e * c.scores + es * c.scores, 5 * c.scores);
         }
         b.save("attn.probs", es * c.scores, Keep::Selective);
         if (b.shape.dropout) {
@@ -135,18 +145,22 @@ void core_backward(WorkBuilder& b, const AttentionSpec& s) {
     exchange_after(b, c.q + c.k + c.v);
 }
 
-// Rotary embedding and norms of q and k. Eager rotary embedding is five operations a tensor (two products, the rotated
-// half's negation with concatenation, the sum), ten passes over each element; fused it is one pass.
+// Rotary embedding and norms of q and k. Eager rotary embedding is five operations a tensor (two products,
+// the rotated half's negation with concatenation, the sum), ten passes over each element; fused it is one
+// pass.
 void position_ops(WorkBuilder& b, const AttentionSpec& s, bool backward) {
     const Core c = core_of(b, s);
     const double share = s.kv_rank > 0 ? d(s.rope_dim) / d(s.qk_dim) : 1.0;
     const double qk = (c.q + c.k) * share;
     const auto rope = [&] {
-        if (s.rope) b.memory("attn.rope", MemoryOpKind::Rope, (b.unfused() ? 10 : 2) * qk * b.e, 0, b.unfused() ? 10 : 1);
+        if (s.rope)
+            b.memory("attn.rope", MemoryOpKind::Rope, (b.unfused() ? 10 : 2) * qk * b.e, 0,
+                     b.unfused() ? 10 : 1);
     };
     const auto norm = [&] {
         if (s.qk_norm == QkNormKind::None) return;
-        b.memory("attn.qk_norm", MemoryOpKind::Norm, (backward ? 3 : 2) * (c.q + c.k) * b.e, 5 * (c.q + c.k), 2);
+        b.memory("attn.qk_norm", MemoryOpKind::Norm, (backward ? 3 : 2) * (c.q + c.k) * b.e, 5 * (c.q + c.k),
+                 2);
     };
     if (backward) {
         rope();
@@ -166,8 +180,8 @@ void save_core_inputs(WorkBuilder& b, const AttentionSpec& s) {
     b.save("attn.out", c.out * b.gemm_input, Keep::Full);
 }
 
-// The latent projections. Down-projections run on the sequence-parallel rows; the narrow latents are gathered instead of
-// the hidden state (Megatron-LM, MLASelfAttention).
+// The latent projections. Down-projections run on the sequence-parallel rows; the narrow latents are gathered
+// instead of the hidden state (Megatron-LM, MLASelfAttention).
 void latent_forward(WorkBuilder& b, const AttentionSpec& s, const LinearList& list, std::int64_t hidden) {
     for (const Linear& l : list) {
         if (l.shard == Linear::Shard::Row) continue;
@@ -278,7 +292,8 @@ void attention_backward(WorkBuilder& b, const AttentionSpec& s, std::int64_t hid
         latent_backward(b, s, list, hidden);
         return;
     }
-    for (std::size_t i = list.size() - 1; i-- > 0;) b.linear_backward(list[i], b.tokens, i > 0 || edges.gather);
+    for (std::size_t i = list.size() - 1; i-- > 0;)
+        b.linear_backward(list[i], b.tokens, i > 0 || edges.gather);
 }
 
 }  // namespace tw

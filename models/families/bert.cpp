@@ -16,8 +16,8 @@ Errors check_bert(const ModelConfig& c, const std::string& context) {
     return errors;
 }
 
-// Tables with their norm; blocks; a pooler and the masked-language-model head where the model has them. Without that head
-// the model ends with its last hidden state (BertModel) and its loss is somebody else's.
+// Tables with their norm; blocks; a pooler and the masked-language-model head where the model has them.
+// Without that head the model ends with its last hidden state (BertModel) and its loss is somebody else's.
 LayerGraph build_bert(const ModelConfig& c) {
     GraphBuilder builder(c);
     EmbeddingSpec embedding;
@@ -25,7 +25,8 @@ LayerGraph build_bert(const ModelConfig& c) {
     embedding.vocab = c.vocab;
     embedding.width = c.embedding_width();
     embedding.projection_bias = c.embedding_projection_bias;
-    if (c.positions == PositionKind::Learned) embedding.position_rows = c.position_rows > 0 ? c.position_rows : c.seq_len;
+    if (c.positions == PositionKind::Learned)
+        embedding.position_rows = c.position_rows > 0 ? c.position_rows : c.seq_len;
     embedding.type_vocab = c.type_vocab;
     embedding.norm_after = c.embedding_norm;
     embedding.norm = norm_spec(c);
@@ -44,7 +45,6 @@ LayerGraph build_bert(const ModelConfig& c) {
     head.transform = c.mlm_head;
     head.pooler = c.pooler;
     head.classes = c.next_sentence_head ? 2 : c.classes;
-    head.tied = c.tied_embeddings;
     builder.add("head", LayerRole::Head, std::make_shared<HeadLayer>(head));
     LayerGraph& graph = builder.graph;
     graph.tied_embeddings = c.tied_embeddings && c.mlm_head;

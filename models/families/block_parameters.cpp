@@ -27,14 +27,15 @@ std::int64_t attention_extras(const AttentionSpec& s) {
         sum += (2 * s.kv_heads * s.qk_dim + s.heads * s.v_dim) * s.linear_conv + 2 * s.heads + s.v_dim;
     }
     sum += s.relative_buckets * s.heads;
-    if (s.kv_rank > 0) sum += s.q_rank + s.kv_rank;   // RMS norms of the latents
-    if (s.index_heads > 0) sum += 2 * s.index_dim;    // layer norm of the indexer's key
+    if (s.kv_rank > 0) sum += s.q_rank + s.kv_rank;  // RMS norms of the latents
+    if (s.index_heads > 0) sum += 2 * s.index_dim;   // layer norm of the indexer's key
     return sum;
 }
 
 std::int64_t sum_of(const LinearList& list, bool local) {
     std::int64_t sum = 0;
-    for (const Linear& l : list) sum += local ? l.local_parameters() : l.parameters();
+    for (const Linear& l : list)
+        sum += local ? l.local_parameters() : l.parameters();
     return sum;
 }
 
@@ -70,7 +71,8 @@ BlockParameters block_parameters(const BlockSpec& s, int tp, int ep, int etp) {
         if (s.moe->shared_gate) p.dense += s.hidden;
         p.expert = ceil_div(s.moe->experts, ep) * mlp_parameters(s.moe->expert, s.hidden, etp);
     }
-    if (s.mtp_vocab > 0) p.dense += 2 * s.hidden * s.hidden;  // the projection of [hidden; embedding], replicated
+    if (s.mtp_vocab > 0)
+        p.dense += 2 * s.hidden * s.hidden;  // the projection of [hidden; embedding], replicated
     return p;
 }
 

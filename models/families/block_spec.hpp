@@ -1,4 +1,5 @@
-// One transformer block with every size resolved: what the arithmetic of models/families/transformer works on.
+// One transformer block with every size resolved: what the arithmetic of models/families/transformer works
+// on.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +59,8 @@ struct BlockSpec {
     std::optional<AttentionSpec> cross;
     std::optional<MlpSpec> mlp;
     std::optional<MoeSpec> moe;
-    // A multi-token-prediction module: two norms and a projection of [hidden; embedding] before the block, and a norm
-    // and the shared head after it.
+    // A multi-token-prediction module: two norms and a projection of [hidden; embedding] before the block,
+    // and a norm and the shared head after it.
     std::int64_t mtp_vocab = 0;
     friend bool operator==(const BlockSpec&, const BlockSpec&) = default;
 };

@@ -85,7 +85,8 @@ BlockSpec base_block(const ModelConfig& c) {
 }  // namespace
 
 NormSpec norm_spec(const ModelConfig& c) {
-    return NormSpec{.kind = c.norm, .weight = c.norm_weight, .bias = c.norm == NormKind::Layer && c.norm_bias};
+    return NormSpec{
+        .kind = c.norm, .weight = c.norm_weight, .bias = c.norm == NormKind::Layer && c.norm_bias};
 }
 
 BlockSpec decoder_block_spec(const ModelConfig& c, std::int64_t layer) {
@@ -139,7 +140,8 @@ GraphBuilder::GraphBuilder(const ModelConfig& c) : width_(c.hidden) {
     graph.causal = c.causal;
 }
 
-int GraphBuilder::add(std::string name, LayerRole role, std::shared_ptr<const LayerModel> model, bool chained) {
+int GraphBuilder::add(std::string name, LayerRole role, std::shared_ptr<const LayerModel> model,
+                      bool chained) {
     const int index = graph.size();
     boost::add_vertex(Layer{std::move(name), role, classes_++, std::move(model)}, graph.dag);
     if (chained && index > 0) connect(index - 1, index);
@@ -161,8 +163,9 @@ int GraphBuilder::add_block(std::string name, const BlockSpec& spec, LayerRole r
 }
 
 void GraphBuilder::connect(int from, int to) {
-    boost::add_edge(static_cast<LayerDag::vertex_descriptor>(from), static_cast<LayerDag::vertex_descriptor>(to),
-                    TensorEdge{static_cast<double>(width_)}, graph.dag);
+    boost::add_edge(static_cast<LayerDag::vertex_descriptor>(from),
+                    static_cast<LayerDag::vertex_descriptor>(to), TensorEdge{static_cast<double>(width_)},
+                    graph.dag);
 }
 
 LayerGraph build_decoder(const ModelConfig& c) {
@@ -172,7 +175,8 @@ LayerGraph build_decoder(const ModelConfig& c) {
     embedding.vocab = c.vocab;
     embedding.width = c.embedding_width();
     embedding.projection_bias = c.embedding_projection_bias;
-    if (c.positions == PositionKind::Learned) embedding.position_rows = c.position_rows > 0 ? c.position_rows : c.seq_len;
+    if (c.positions == PositionKind::Learned)
+        embedding.position_rows = c.position_rows > 0 ? c.position_rows : c.seq_len;
     embedding.norm_after = c.embedding_norm;
     embedding.norm = norm_spec(c);
     embedding.positions_after_projection = true;
@@ -193,7 +197,6 @@ LayerGraph build_decoder(const ModelConfig& c) {
     head.bias = c.head_bias;
     head.final_norm = c.final_norm;
     head.norm = norm_spec(c);
-    head.tied = c.tied_embeddings;
     builder.add("head", LayerRole::Head, std::make_shared<HeadLayer>(head));
     builder.graph.tied_embeddings = c.tied_embeddings;
     if (c.tied_embeddings) builder.graph.tied_parameters = c.vocab * c.embedding_width();

@@ -10,11 +10,14 @@ Errors check_deepseek(const ModelConfig& c, const std::string& context) {
     require(errors, c.encoder_layers == 0, context, "encoder_layers", "an encoder belongs to family t5");
     require(errors, c.patch == 0, context, "patch", "image patches belong to family vit");
     bool dense = false;
-    for (std::int64_t i = 0; i < c.layers; ++i) dense = dense || !c.sparse(i);
+    for (std::int64_t i = 0; i < c.layers; ++i)
+        dense = dense || !c.sparse(i);
     require(errors, !dense || c.ffn > 0, context, "ffn", "required: some layers are dense");
     return errors;
 }
 
-LayerGraph build_deepseek(const ModelConfig& c) { return build_decoder(c); }
+LayerGraph build_deepseek(const ModelConfig& c) {
+    return build_decoder(c);
+}
 
 }  // namespace tw

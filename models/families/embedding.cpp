@@ -7,7 +7,9 @@ namespace {
 
 using Keep = SavedTensor::Keep;
 
-double d(std::int64_t v) { return static_cast<double>(v); }
+double d(std::int64_t v) {
+    return static_cast<double>(v);
+}
 
 Linear projection_of(const EmbeddingSpec& s) {
     return replicated_linear("embed.proj", s.hidden, s.width, s.projection_bias);
@@ -30,7 +32,9 @@ std::int64_t EmbeddingLayer::parameters_of(std::int64_t vocab_rows) const {
     return sum;
 }
 
-std::int64_t EmbeddingLayer::parameters() const { return parameters_of(spec_.vocab); }
+std::int64_t EmbeddingLayer::parameters() const {
+    return parameters_of(spec_.vocab);
+}
 
 FlopCount EmbeddingLayer::model_flops(std::int64_t microbatch, std::int64_t seq_len, bool) const {
     const EmbeddingSpec& s = spec_;
@@ -58,7 +62,8 @@ LayerWork EmbeddingLayer::work(const WorkShape& shape) const {
         b.linear_forward(patches_of(s), b.tokens);
         b.save_tokens("embed.patches", s.channels * s.patch * s.patch, b.gemm_input, Keep::Full);
     }
-    if (s.position_rows + s.image_positions > 0) b.memory("embed.position", MemoryOpKind::Add, 3 * e * elements);
+    if (s.position_rows + s.image_positions > 0)
+        b.memory("embed.position", MemoryOpKind::Add, 3 * e * elements);
     if (s.type_vocab > 0) b.memory("embed.type", MemoryOpKind::Add, 3 * e * elements);
     if (s.norm_after) {
         b.norm_forward("embed.norm", s.norm, s.width > 0 ? s.width : s.hidden);
@@ -72,8 +77,8 @@ LayerWork EmbeddingLayer::work(const WorkShape& shape) const {
         b.memory("embed.dropout", MemoryOpKind::Dropout, (2 * e + 1) * elements);
         b.save_rows("embed.mask", s.hidden, 1, Keep::Full);
     }
-    // Eager frames keep the sum of the tables alive (one H200, PyTorch 2.11: 12 and 14 bytes a token and channel outside
-    // the blocks in fp32 and under autocast, of which 4 are here).
+    // Eager frames keep the sum of the tables alive (one H200, PyTorch 2.11: 12 and 14 bytes a token and
+    // channel outside the blocks in fp32 and under autocast, of which 4 are here).
     if (b.unfused()) b.save_rows("embed.out", s.hidden, e, Keep::Full);
 
     b.set_phase(Phase::BackwardInput);
@@ -86,16 +91,19 @@ LayerWork EmbeddingLayer::work(const WorkShape& shape) const {
         b.gemm(l.name, l.local_n, l.local_k, b.tokens, GemmForm::WeightGrad);
         b.weight_grad_extras(l);
     }
-    if (s.position_rows + s.image_positions > 0) b.memory("embed.position", MemoryOpKind::Embedding, e * elements);
+    if (s.position_rows + s.image_positions > 0)
+        b.memory("embed.position", MemoryOpKind::Embedding, e * elements);
     const std::int64_t vocab_rows = shape.padded_vocab > 0 && s.vocab > 0 ? shape.padded_vocab : s.vocab;
     const std::int64_t local_rows = ceil_div(vocab_rows, shape.tp);
     if (s.vocab > 0) {
         b.gather("embed.tokens", s.width);
-        // The gradient's rows are read, the table's rows read and written; an eager one first clears the whole table.
+        // The gradient's rows are read, the table's rows read and written; an eager one first clears the
+        // whole table.
         const double sum = shape.gradient_fp32 ? 4 : e;
         const double clear = b.unfused() ? d(local_rows) * d(s.width) * e : 0;
         b.memory("embed.tokens", MemoryOpKind::Embedding, (e + 2 * sum) * wide + clear);
     }
+    b.never_recomputed();
     b.work.dense_parameters = parameters_of(local_rows);
     b.work.output_bytes = elements * activation_bytes(shape.precision);
     return std::move(b.work);

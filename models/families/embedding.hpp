@@ -8,11 +8,12 @@ namespace tw {
 
 struct EmbeddingSpec {
     std::int64_t hidden = 0;
-    std::int64_t vocab = 0;         // 0: no tokens (images)
-    std::int64_t width = 0;         // factorised embedding: below hidden, projected up
+    std::int64_t vocab = 0;  // 0: no tokens (images)
+    std::int64_t width = 0;  // factorised embedding: below hidden, projected up
     bool projection_bias = false;
     std::int64_t position_rows = 0;
-    bool positions_after_projection = false;  // learned positions have the hidden width (OPT), not the table's (ALBERT)
+    bool positions_after_projection =
+        false;  // learned positions have the hidden width (OPT), not the table's (ALBERT)
     std::int64_t type_vocab = 0;
     bool norm_after = false;  // a norm of the summed tables
     NormSpec norm;
@@ -28,7 +29,8 @@ class EmbeddingLayer : public LayerModel {
     explicit EmbeddingLayer(EmbeddingSpec spec) : spec_(spec) {}
     [[nodiscard]] LayerWork work(const WorkShape& shape) const override;
     [[nodiscard]] std::int64_t parameters() const override;
-    [[nodiscard]] FlopCount model_flops(std::int64_t microbatch, std::int64_t seq_len, bool causal_half) const override;
+    [[nodiscard]] FlopCount model_flops(std::int64_t microbatch, std::int64_t seq_len,
+                                        bool causal_half) const override;
 
   private:
     [[nodiscard]] std::int64_t parameters_of(std::int64_t vocab_rows) const;

@@ -24,7 +24,8 @@ LayerGraph build_vit(const ModelConfig& config);
 Errors check_vit(const ModelConfig& config, const std::string& context);
 
 // For the checks: an error where `holds` is false.
-inline void require(Errors& errors, bool holds, const std::string& context, const char* key, std::string message) {
+inline void require(Errors& errors, bool holds, const std::string& context, const char* key,
+                    std::string message) {
     if (!holds) errors.push_back({ErrorCode::Unreadable, std::move(message), context + "/" + key, ""});
 }
 

@@ -13,6 +13,8 @@ Errors check_gpt(const ModelConfig& c, const std::string& context) {
     return errors;
 }
 
-LayerGraph build_gpt(const ModelConfig& c) { return build_decoder(c); }
+LayerGraph build_gpt(const ModelConfig& c) {
+    return build_decoder(c);
+}
 
 }  // namespace tw

@@ -7,7 +7,9 @@ namespace {
 
 using Keep = SavedTensor::Keep;
 
-double d(std::int64_t v) { return static_cast<double>(v); }
+double d(std::int64_t v) {
+    return static_cast<double>(v);
+}
 
 Linear logits_of(const WorkBuilder& b, const LmHeadSpec& s) {
     const std::int64_t rows = b.shape.padded_vocab > 0 ? b.shape.padded_vocab : s.vocab;
@@ -36,8 +38,9 @@ void lm_head_forward(WorkBuilder& b, const LmHeadSpec& s) {
         b.work.transient_forward_bytes = std::max(b.work.transient_forward_bytes, 4 * elements);
         b.work.transient_backward_bytes = std::max(b.work.transient_backward_bytes, 8 * elements);
     } else {
-        // Vocabulary-parallel cross entropy (Megatron-LM, _VocabParallelCrossEntropy): maximum (4), subtraction in
-        // place (8), exponential in place (8), sum (4), division in place (8) bytes an element.
+        // Vocabulary-parallel cross entropy (Megatron-LM, _VocabParallelCrossEntropy): maximum (4),
+        // subtraction in place (8), exponential in place (8), sum (4), division in place (8) bytes an
+        // element.
         b.memory("head.loss", MemoryOpKind::CrossEntropy, 32 * elements, 5 * elements);
         b.save("head.probs", 4 * elements, Keep::Full);
         if (half) b.save("head.logits", b.e * elements, Keep::Full);
@@ -54,9 +57,12 @@ void lm_head_forward(WorkBuilder& b, const LmHeadSpec& s) {
 void lm_head_backward(WorkBuilder& b, const LmHeadSpec& s) {
     const Linear logits = logits_of(b, s);
     const double elements = d(b.tokens) * d(logits.local_n);
-    // Eager: the target's gradient is cleared (4), then log_softmax's backward reads it and the result and writes (12).
-    b.memory("head.loss", MemoryOpKind::CrossEntropy, (b.unfused() ? 16 : 8) * elements, 3 * elements, b.unfused() ? 2 : 1);
-    if (activation_bytes(b.shape.precision) < 4) b.memory("head.cast", MemoryOpKind::Cast, (b.e + 4) * elements);
+    // Eager: the target's gradient is cleared (4), then log_softmax's backward reads it and the result and
+    // writes (12).
+    b.memory("head.loss", MemoryOpKind::CrossEntropy, (b.unfused() ? 16 : 8) * elements, 3 * elements,
+             b.unfused() ? 2 : 1);
+    if (activation_bytes(b.shape.precision) < 4)
+        b.memory("head.cast", MemoryOpKind::Cast, (b.e + 4) * elements);
     b.linear_backward(logits, b.tokens, true);
 }
 
@@ -71,7 +77,9 @@ std::int64_t HeadLayer::parameters_of(std::int64_t vocab_rows) const {
     return sum;
 }
 
-std::int64_t HeadLayer::parameters() const { return parameters_of(spec_.vocab); }
+std::int64_t HeadLayer::parameters() const {
+    return parameters_of(spec_.vocab);
+}
 
 FlopCount HeadLayer::model_flops(std::int64_t microbatch, std::int64_t seq_len, bool) const {
     const HeadSpec& s = spec_;
@@ -89,7 +97,8 @@ LayerWork HeadLayer::work(const WorkShape& shape) const {
     const HeadSpec& s = spec_;
     const LmHeadSpec lm{s.input_width, s.vocab};
     const bool down = s.project_down || s.transform;
-    const Linear dense = s.transform ? transform_of(s) : replicated_linear("head.down", s.input_width, s.hidden, false);
+    const Linear dense =
+        s.transform ? transform_of(s) : replicated_linear("head.down", s.input_width, s.hidden, false);
     const Linear pooler = replicated_linear("head.pooler", s.hidden, s.hidden, true);
     const Linear classes = replicated_linear("head.classes", s.classes, s.hidden, true);
 
@@ -126,6 +135,7 @@ LayerWork HeadLayer::work(const WorkShape& shape) const {
     if (s.pooler) b.linear_backward(pooler, shape.microbatch, false);
     if (s.final_norm) b.norm_backward("head.norm", s.norm, s.hidden, nullptr);
 
+    b.never_recomputed();
     const std::int64_t rows = shape.padded_vocab > 0 ? shape.padded_vocab : s.vocab;
     b.work.dense_parameters = parameters_of(ceil_div(rows, shape.tp));
     b.work.output_bytes = 0;

@@ -5,8 +5,8 @@
 
 namespace tw {
 
-// Logits and their loss. The logits are computed in the training precision, copied to fp32 for the loss, and the copy's
-// gradient is fp32 too: three tensors of the vocabulary's width.
+// Logits and their loss. The logits are computed in the training precision, copied to fp32 for the loss, and
+// the copy's gradient is fp32 too: three tensors of the vocabulary's width.
 struct LmHeadSpec {
     std::int64_t hidden = 0, vocab = 0;
 };
@@ -21,20 +21,21 @@ struct HeadSpec {
     bool bias = false;
     bool final_norm = true;
     NormSpec norm;
-    bool project_down = false;     // hidden to input_width before the vocabulary (OPT-350m), no bias
-    bool transform = false;        // BERT: dense with bias, activation, norm before the vocabulary
-    bool pooler = false;           // dense with bias on the first token
-    std::int64_t classes = 0;      // classifier on the first token, with bias
-    bool tied = false;             // the vocabulary projection is the embedding's table
+    bool project_down = false;  // hidden to input_width before the vocabulary (OPT-350m), no bias
+    bool transform = false;     // BERT: dense with bias, activation, norm before the vocabulary
+    bool pooler = false;        // dense with bias on the first token
+    std::int64_t classes = 0;   // classifier on the first token, with bias
 };
 
 class HeadLayer : public LayerModel {
   public:
     explicit HeadLayer(HeadSpec spec) : spec_(spec) {}
     [[nodiscard]] LayerWork work(const WorkShape& shape) const override;
-    // Holds the vocabulary projection also where it is tied: LayerGraph::tied_parameters takes it off the model's sum.
+    // Holds the vocabulary projection also where it is tied: LayerGraph::tied_parameters takes it off the
+    // model's sum.
     [[nodiscard]] std::int64_t parameters() const override;
-    [[nodiscard]] FlopCount model_flops(std::int64_t microbatch, std::int64_t seq_len, bool causal_half) const override;
+    [[nodiscard]] FlopCount model_flops(std::int64_t microbatch, std::int64_t seq_len,
+                                        bool causal_half) const override;
 
   private:
     [[nodiscard]] std::int64_t parameters_of(std::int64_t vocab_rows) const;

@@ -74,7 +74,8 @@ void add_latent(LinearList& list, const AttentionSpec& s, std::int64_t hidden, i
     }
 }
 
-// Queries and keys of the key heads, values and gates of the value heads in one product; decay and step sizes in another.
+// Queries and keys of the key heads, values and gates of the value heads in one product; decay and step sizes
+// in another.
 void add_gated_linear(LinearList& list, const AttentionSpec& s, std::int64_t hidden, int tp) {
     Linear in = column_linear("attn.in", 2 * (s.kv_heads * s.qk_dim + s.heads * s.v_dim), hidden, false, tp);
     in.local_n = 2 * (local_kv_heads(s, tp) * s.qk_dim + ceil_div(s.heads, tp) * s.v_dim);
@@ -95,7 +96,8 @@ LinearList attention_linears(const AttentionSpec& spec, std::int64_t hidden, int
     } else {
         add_plain(list, spec, hidden, tp);
     }
-    Linear out = row_linear(spec.cross ? "xattn.proj" : "attn.proj", hidden, spec.heads * spec.v_dim, spec.out_bias, tp);
+    Linear out = row_linear(spec.cross ? "xattn.proj" : "attn.proj", hidden, spec.heads * spec.v_dim,
+                            spec.out_bias, tp);
     out.local_k = ceil_div(spec.heads, tp) * spec.v_dim;
     list.add(out);
     return list;

@@ -40,7 +40,9 @@ class LinearList {
     std::size_t count_ = 0;
 };
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
 
 Linear column_linear(const char* name, std::int64_t n, std::int64_t k, bool bias, int tp);
 Linear row_linear(const char* name, std::int64_t n, std::int64_t k, bool bias, int tp);
@@ -49,8 +51,9 @@ Linear replicated_linear(const char* name, std::int64_t n, std::int64_t k, bool 
 // kv heads that one rank holds: kv / tp, and one (a replica) where tp exceeds kv (Megatron, GQA).
 std::int64_t local_kv_heads(const AttentionSpec& spec, int tp);
 
-// In execution order; the last is the output projection. Plain attention: qkv fused as one product (q and kv apart for
-// cross attention). Gated linear attention: in, steps. Latent attention: q_down, q_up (or q), kv_down, kv_up; then the indexer's three, then the projection.
+// In execution order; the last is the output projection. Plain attention: qkv fused as one product (q and kv
+// apart for cross attention). Gated linear attention: in, steps. Latent attention: q_down, q_up (or q),
+// kv_down, kv_up; then the indexer's three, then the projection.
 LinearList attention_linears(const AttentionSpec& spec, std::int64_t hidden, int tp);
 // up (gate and up fused), down.
 LinearList mlp_linears(const MlpSpec& spec, std::int64_t hidden, int tp);

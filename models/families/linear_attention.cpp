@@ -7,7 +7,9 @@ using Keep = SavedTensor::Keep;
 
 constexpr std::int64_t kChunk = 64;
 
-double d(std::int64_t v) { return static_cast<double>(v); }
+double d(std::int64_t v) {
+    return static_cast<double>(v);
+}
 
 struct Sizes {
     std::int64_t chunks;  // of all heads and sequences of this rank
@@ -26,9 +28,10 @@ Sizes sizes_of(const WorkBuilder& b, const AttentionSpec& s) {
     return z;
 }
 
-// Products of one chunk, `times` each: k k^T and q k^T; the inverse applied to keys and values, and scores to values; the
-// state read by keys and by queries, and updated.
-void chunk_products(WorkBuilder& b, const AttentionSpec& s, std::int64_t chunks, GemmForm form, std::int64_t times) {
+// Products of one chunk, `times` each: k k^T and q k^T; the inverse applied to keys and values, and scores to
+// values; the state read by keys and by queries, and updated.
+void chunk_products(WorkBuilder& b, const AttentionSpec& s, std::int64_t chunks, GemmForm form,
+                    std::int64_t times) {
     b.gemm("attn.chunk_qk", kChunk, kChunk, s.qk_dim, form, 2 * times * chunks);
     b.gemm("attn.chunk_k", kChunk, s.qk_dim, kChunk, form, times * chunks);
     b.gemm("attn.chunk_v", kChunk, s.v_dim, kChunk, form, 2 * times * chunks);
@@ -39,7 +42,8 @@ void chunk_products(WorkBuilder& b, const AttentionSpec& s, std::int64_t chunks,
 
 void linear_core_forward(WorkBuilder& b, const AttentionSpec& s) {
     const Sizes z = sizes_of(b, s);
-    b.memory("attn.conv", MemoryOpKind::Other, 2 * b.e * z.convolved, 2 * d(s.linear_conv) * z.convolved, b.unfused() ? 2 : 1);
+    b.memory("attn.conv", MemoryOpKind::Other, 2 * b.e * z.convolved, 2 * d(s.linear_conv) * z.convolved,
+             b.unfused() ? 2 : 1);
     chunk_products(b, s, z.chunks, GemmForm::Forward, 1);
     b.memory("attn.gate", MemoryOpKind::Norm, 3 * b.e * z.out, 0, b.unfused() ? 8 : 1);
     b.save("attn.conv_in", z.convolved * b.e, Keep::Full);
@@ -54,7 +58,8 @@ void linear_core_backward(WorkBuilder& b, const AttentionSpec& s) {
     const Sizes z = sizes_of(b, s);
     b.memory("attn.gate", MemoryOpKind::Norm, 5 * b.e * z.out, 0, b.unfused() ? 12 : 1);
     chunk_products(b, s, z.chunks, GemmForm::InputGrad, 2);  // a gradient for either operand
-    b.memory("attn.conv", MemoryOpKind::Other, 3 * b.e * z.convolved, 4 * d(s.linear_conv) * z.convolved, b.unfused() ? 3 : 1);
+    b.memory("attn.conv", MemoryOpKind::Other, 3 * b.e * z.convolved, 4 * d(s.linear_conv) * z.convolved,
+             b.unfused() ? 3 : 1);
 }
 
 }  // namespace tw

@@ -13,6 +13,8 @@ Errors check_llama(const ModelConfig& c, const std::string& context) {
     return errors;
 }
 
-LayerGraph build_llama(const ModelConfig& c) { return build_decoder(c); }
+LayerGraph build_llama(const ModelConfig& c) {
+    return build_decoder(c);
+}
 
 }  // namespace tw

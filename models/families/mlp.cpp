@@ -5,10 +5,12 @@ namespace {
 
 using Keep = SavedTensor::Keep;
 
-double d(std::int64_t v) { return static_cast<double>(v); }
+double d(std::int64_t v) {
+    return static_cast<double>(v);
+}
 
-// Elements that the activation saves per element of its output. Gated: gate and up, and eager also the activated gate.
-// ReLU's backward needs its output alone, which the down-projection keeps anyway.
+// Elements that the activation saves per element of its output. Gated: gate and up, and eager also the
+// activated gate. ReLU's backward needs its output alone, which the down-projection keeps anyway.
 double saved_inputs(const WorkBuilder& b, const MlpSpec& s) {
     if (s.gated) return b.unfused() ? 3 : 2;
     return s.activation == ActivationKind::Relu ? 0 : 1;
@@ -32,8 +34,8 @@ void activation_backward(WorkBuilder& b, const MlpSpec& s, const char* name, dou
 // Tokens and experts of one rank.
 struct ExpertWork {
     std::int64_t groups = 1, per_group = 0;
-    double rows = 0;       // token copies that this rank's experts process
-    double sent = 0;       // token copies that this rank routes
+    double rows = 0;  // token copies that this rank's experts process
+    double sent = 0;  // token copies that this rank routes
     bool exchanges = false, gathers = false;
 };
 
@@ -53,7 +55,8 @@ ExpertWork expert_work(const WorkBuilder& b, const MoeSpec& s) {
 
 void exchange(WorkBuilder& b, const ExpertWork& w, const char* name, std::int64_t hidden) {
     if (!w.exchanges) return;
-    b.collective(name, CollectiveKind::AllToAll, Axis::Ep, w.sent * b.shape.expert_imbalance * d(hidden) * b.e);
+    b.collective(name, CollectiveKind::AllToAll, Axis::Ep,
+                 w.sent * b.shape.expert_imbalance * d(hidden) * b.e);
 }
 
 void spread(WorkBuilder& b, const ExpertWork& w, const char* name, std::int64_t hidden) {

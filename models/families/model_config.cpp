@@ -29,7 +29,8 @@ class Checker {
     }
     void range(const char* key, std::int64_t value, std::int64_t low, std::int64_t high) {
         if (value >= low && value <= high) return;
-        fail(key, std::to_string(value) + " is outside [" + std::to_string(low) + ", " + std::to_string(high) + "]");
+        fail(key, std::to_string(value) + " is outside [" + std::to_string(low) + ", " +
+                      std::to_string(high) + "]");
     }
 
   private:
@@ -83,7 +84,9 @@ void check_ranges(const ModelConfig& c, Checker& check) {
     check.range("classes", c.classes, 0, kMaxVocab);
 }
 
-std::string number(std::int64_t v) { return std::to_string(v); }
+std::string number(std::int64_t v) {
+    return std::to_string(v);
+}
 
 void check_heads(const ModelConfig& c, Checker& check) {
     if (c.head_dim == 0 && !c.mla() && c.hidden % c.heads != 0) {
@@ -91,14 +94,17 @@ void check_heads(const ModelConfig& c, Checker& check) {
                    "give head_dim where it is not hidden / heads");
     }
     if (c.heads % c.kv() != 0) {
-        check.fail("kv_heads", "heads " + number(c.heads) + " is not a multiple of kv_heads " + number(c.kv()));
+        check.fail("kv_heads",
+                   "heads " + number(c.heads) + " is not a multiple of kv_heads " + number(c.kv()));
     }
     if (c.sliding_kv_heads > 0 && c.heads % c.sliding_kv_heads != 0) {
-        check.fail("sliding_kv_heads", "heads " + number(c.heads) + " is not a multiple of sliding_kv_heads " +
+        check.fail("sliding_kv_heads", "heads " + number(c.heads) +
+                                           " is not a multiple of sliding_kv_heads " +
                                            number(c.sliding_kv_heads));
     }
     if (c.mla() && (c.qk_nope_head_dim <= 0 || c.qk_rope_head_dim <= 0 || c.v_head_dim <= 0)) {
-        check.fail("kv_lora_rank", "latent attention needs qk_nope_head_dim, qk_rope_head_dim and v_head_dim");
+        check.fail("kv_lora_rank",
+                   "latent attention needs qk_nope_head_dim, qk_rope_head_dim and v_head_dim");
     }
     if (c.encoder_heads > 0 && c.hidden % c.encoder_heads != 0 && c.head_dim == 0) {
         check.fail("encoder_heads", "hidden " + number(c.hidden) + " is not a multiple of encoder_heads " +
@@ -109,7 +115,8 @@ void check_heads(const ModelConfig& c, Checker& check) {
 void check_lists(const ModelConfig& c, Checker& check) {
     const auto list = [&](const char* key, const std::vector<int>& values) {
         if (!values.empty() && static_cast<std::int64_t>(values.size()) != c.layers) {
-            check.fail(key, "has " + std::to_string(values.size()) + " entries for " + number(c.layers) + " layers");
+            check.fail(
+                key, "has " + std::to_string(values.size()) + " entries for " + number(c.layers) + " layers");
         }
         for (const int v : values) {
             if (v != 0 && v != 1) {
@@ -121,12 +128,15 @@ void check_lists(const ModelConfig& c, Checker& check) {
     list("sliding_layers", c.sliding_layers);
     list("moe_layers", c.moe_layers);
     list("linear_layers", c.linear_layers);
-    if (!c.linear_layers.empty() && (c.linear_key_heads == 0 || c.linear_value_heads == 0 || c.linear_key_dim == 0 ||
-                                     c.linear_value_dim == 0 || c.linear_conv == 0)) {
-        check.fail("linear_layers", "needs linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim and "
-                                    "linear_conv");
+    if (!c.linear_layers.empty() &&
+        (c.linear_key_heads == 0 || c.linear_value_heads == 0 || c.linear_key_dim == 0 ||
+         c.linear_value_dim == 0 || c.linear_conv == 0)) {
+        check.fail("linear_layers",
+                   "needs linear_key_heads, linear_value_heads, linear_key_dim, linear_value_dim and "
+                   "linear_conv");
     }
-    if (!c.linear_layers.empty() && c.mla()) check.fail("linear_layers", "not together with latent attention");
+    if (!c.linear_layers.empty() && c.mla())
+        check.fail("linear_layers", "not together with latent attention");
 }
 
 void check_experts(const ModelConfig& c, Checker& check) {
@@ -135,12 +145,14 @@ void check_experts(const ModelConfig& c, Checker& check) {
         return;
     }
     if (c.experts_per_token < 1 || c.experts_per_token > c.experts) {
-        check.fail("experts_per_token", number(c.experts_per_token) + " is outside [1, experts = " + number(c.experts) + "]");
+        check.fail("experts_per_token",
+                   number(c.experts_per_token) + " is outside [1, experts = " + number(c.experts) + "]");
     }
     if (c.expert_ffn < 1) check.fail("expert_ffn", "required where experts is given");
 }
 
-// Within the ranges above one block's count fits a double exactly enough to tell overflow; the sum must fit int64.
+// Within the ranges above one block's count fits a double exactly enough to tell overflow; the sum must fit
+// int64.
 void check_total(const ModelConfig& c, Checker& check) {
     double total = 2.0 * static_cast<double>(c.vocab) * static_cast<double>(c.hidden);
     const std::int64_t dense = c.layers + c.encoder_layers + c.mtp_layers;
@@ -148,14 +160,16 @@ void check_total(const ModelConfig& c, Checker& check) {
     for (const std::int64_t layer : {std::int64_t{0}, c.layers - 1}) {
         widest = std::max(widest, block_parameters_estimate(decoder_block_spec(c, layer)));
     }
+    if (c.encoder_layers > 0) widest = std::max(widest, block_parameters_estimate(encoder_block_spec(c, 0)));
     total += static_cast<double>(dense) * widest;
     if (c.experts > 0) {
         // Whichever layers are sparse: as many experts as all layers could hold.
-        total += static_cast<double>(dense) * static_cast<double>(c.experts) * 3.0 * static_cast<double>(c.hidden) *
-                 static_cast<double>(c.expert_ffn);
+        total += static_cast<double>(dense) * static_cast<double>(c.experts) * 3.0 *
+                 static_cast<double>(c.hidden) * static_cast<double>(c.expert_ffn);
     }
     if (!(total < 8e17)) {
-        check.fail("hidden", "the model would have too many parameters to count: more than 4e17", "check hidden, ffn, experts and layers");
+        check.fail("hidden", "the model would have too many parameters to count: more than 4e17",
+                   "check hidden, ffn, experts and layers");
     }
 }
 
@@ -170,7 +184,8 @@ Errors check_model_config(const ModelConfig& config, const std::string& context)
     check_lists(config, check);
     check_experts(config, check);
     if (config.ffn == 0 && config.experts == 0) check.fail("ffn", "required: the width of the MLP");
-    if (config.type_vocab > 0 && config.causal) check.fail("type_vocab", "segment embeddings belong to encoder models");
+    if (config.type_vocab > 0 && config.causal)
+        check.fail("type_vocab", "segment embeddings belong to encoder models");
     if (!errors.empty()) return errors;
     check_total(config, check);
     return errors;

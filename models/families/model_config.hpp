@@ -1,5 +1,5 @@
-// A transformer in the project's own words: what every family's builder reads, what presets and plans store, and what
-// foreign configurations are translated to. Numbers only; no derived quantity is stored twice.
+// A transformer in the project's own words: what every family's builder reads, what presets and plans store,
+// and what foreign configurations are translated to. Numbers only; no derived quantity is stored twice.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@ namespace tw {
 enum class ActivationKind : std::uint8_t { Gelu, Relu, Silu };
 enum class NormKind : std::uint8_t { Layer, Rms };
 enum class PositionKind : std::uint8_t { None, Learned, Rope, Alibi, Relative };
-// PerHead: one gain per head dimension, shared by all heads (Qwen3, Gemma 3); PerProjection: one gain per output of the
-// q and k projections (OLMo 2); LayerPerHead: a layer norm with gain and bias per head dimension (Phi qk_layernorm).
+// PerHead: one gain per head dimension, shared by all heads (Qwen3, Gemma 3); PerProjection: one gain per
+// output of the q and k projections (OLMo 2); LayerPerHead: a layer norm with gain and bias per head
+// dimension (Phi qk_layernorm).
 enum class QkNormKind : std::uint8_t { None, PerHead, PerProjection, LayerPerHead };
 
 struct ModelConfig {
@@ -24,19 +25,21 @@ struct ModelConfig {
 
     // Sizes. `layers` counts decoder blocks (encoder blocks for an encoder-only family).
     std::int64_t layers = 0, hidden = 0, heads = 0, ffn = 0, vocab = 0;
-    std::int64_t kv_heads = 0;   // 0: equal to heads
-    std::int64_t head_dim = 0;   // 0: hidden / heads
-    std::int64_t v_head_dim = 0; // 0: equal to head_dim
-    std::int64_t seq_len = 2048; // default sequence length of a training run
+    std::int64_t kv_heads = 0;    // 0: equal to heads
+    std::int64_t head_dim = 0;    // 0: hidden / heads
+    std::int64_t v_head_dim = 0;  // 0: equal to head_dim
+    std::int64_t seq_len = 2048;  // default sequence length of a training run
 
     ActivationKind activation = ActivationKind::Gelu;
     bool gated = false;  // a gate beside the up projection (SwiGLU, GeGLU)
     NormKind norm = NormKind::Layer;
-    bool norm_bias = true;       // layer norms only
-    bool norm_weight = true;     // false: OLMo 1's non-parametric norm
-    bool pre_norm = true;        // norm before attention and MLP
-    bool post_norm = false;      // norm after them: after the sum where pre_norm is false (BERT, BART), else before it
-    bool post_norm_inside = false;  // pre_norm false, post_norm true: norm of the branch before the sum (OLMo 2)
+    bool norm_bias = true;    // layer norms only
+    bool norm_weight = true;  // false: OLMo 1's non-parametric norm
+    bool pre_norm = true;     // norm before attention and MLP
+    bool post_norm =
+        false;  // norm after them: after the sum where pre_norm is false (BERT, BART), else before it
+    bool post_norm_inside =
+        false;  // pre_norm false, post_norm true: norm of the branch before the sum (OLMo 2)
     bool final_norm = true;
     bool embedding_norm = false;
     QkNormKind qk_norm = QkNormKind::None;
@@ -51,37 +54,39 @@ struct ModelConfig {
     bool head_bias = false;
     std::int64_t embedding_size = 0;  // factorised embedding (ALBERT, OPT-350m); 0: hidden
     bool embedding_projection_bias = false;
-    bool shared_blocks = false;       // all blocks share one set of parameters (ALBERT)
+    bool shared_blocks = false;  // all blocks share one set of parameters (ALBERT)
 
-    // Sliding windows. A layer i slides where sliding_layers[i] is 1; with an empty list where (i + 1) % global_every
-    // is not 0; with global_every 0 everywhere.
+    // Sliding windows. A layer i slides where sliding_layers[i] is 1; with an empty list where (i + 1) %
+    // global_every is not 0; with global_every 0 everywhere.
     std::int64_t window = 0;  // tokens; 0: no layer slides
     std::int64_t global_every = 0;
     std::vector<int> sliding_layers;
     std::int64_t sliding_kv_heads = 0, sliding_head_dim = 0;  // 0: as in the other layers
-    bool attention_sinks = false;          // one learned logit per head (GPT-OSS)
-    bool sliding_sinks_only = false;       // attention_sinks in sliding layers only (MiMo)
-    bool shared_kv_projection = false;     // keys serve as values in layers that do not slide (Gemma 4)
+    bool attention_sinks = false;                             // one learned logit per head (GPT-OSS)
+    bool sliding_sinks_only = false;                          // attention_sinks in sliding layers only (MiMo)
+    bool shared_kv_projection = false;  // keys serve as values in layers that do not slide (Gemma 4)
 
-    // Mixture of experts. A layer is sparse where moe_layers[i] is 1; with an empty list where i >= first_dense_layers
-    // and (i + 1) % moe_every is 0.
+    // Mixture of experts. A layer is sparse where moe_layers[i] is 1; with an empty list where i >=
+    // first_dense_layers and (i + 1) % moe_every is 0.
     std::int64_t experts = 0, experts_per_token = 0, expert_ffn = 0;
     std::int64_t shared_expert_ffn = 0;  // width of all shared experts together
     std::int64_t first_dense_layers = 0;
     std::int64_t moe_every = 1;
     std::vector<int> moe_layers;
-    bool router_bias = false;        // a bias of the router's projection (GPT-OSS) or of its scores (DeepSeek-V3)
-    bool expert_bias = false;        // biases of the experts' projections (GPT-OSS)
-    bool shared_expert_gate = false; // a scalar gate on the shared expert (Qwen2-MoE)
-    bool shared_expert_norm = false; // the shared expert has its own norm (OpenMoE)
+    bool router_bias = false;  // a bias of the router's projection (GPT-OSS) or of its scores (DeepSeek-V3)
+    bool expert_bias = false;  // biases of the experts' projections (GPT-OSS)
+    bool shared_expert_gate = false;  // a scalar gate on the shared expert (Qwen2-MoE)
+    bool shared_expert_norm = false;  // the shared expert has its own norm (OpenMoE)
 
     // Multi-head latent attention (DeepSeek-V2 2405.04434, section 2.1). kv_lora_rank > 0 switches it on.
     std::int64_t q_lora_rank = 0, kv_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0;
     // Lightning indexer of DeepSeek sparse attention (V3.2).
     std::int64_t index_heads = 0, index_head_dim = 0, index_topk = 0;
-    // Gated linear attention (gated delta rule, Yang 2024, 2412.06464) in the layers where linear_layers[i] is 1.
+    // Gated linear attention (gated delta rule, Yang 2024, 2412.06464) in the layers where linear_layers[i]
+    // is 1.
     std::vector<int> linear_layers;
-    std::int64_t linear_key_heads = 0, linear_value_heads = 0, linear_key_dim = 0, linear_value_dim = 0, linear_conv = 0;
+    std::int64_t linear_key_heads = 0, linear_value_heads = 0, linear_key_dim = 0, linear_value_dim = 0,
+                 linear_conv = 0;
     bool attention_output_gate = false;  // the query projection also makes a gate of the output (Qwen3-Next)
     std::int64_t mtp_layers = 0;  // multi-token-prediction modules (DeepSeek-V3 2412.19437, section 2.2)
 
@@ -89,9 +94,9 @@ struct ModelConfig {
     std::int64_t encoder_layers = 0;
     bool causal = true;
     std::int64_t encoder_heads = 0, encoder_ffn = 0;  // 0: as in the decoder
-    std::int64_t type_vocab = 0;   // BERT's segment embeddings
-    bool pooler = false;           // BERT, ViT: dense layer on the first token
-    bool mlm_head = false;         // BERT: dense + norm before the tied output projection, with a bias per token
+    std::int64_t type_vocab = 0;                      // BERT's segment embeddings
+    bool pooler = false;                              // BERT, ViT: dense layer on the first token
+    bool mlm_head = false;  // BERT: dense + norm before the tied output projection, with a bias per token
     bool next_sentence_head = false;
     // Images.
     std::int64_t patch = 0, image = 0, channels = 3, classes = 0;
@@ -103,9 +108,13 @@ struct ModelConfig {
 
     // With the zeros resolved.
     [[nodiscard]] std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
-    [[nodiscard]] std::int64_t qk_dim() const { return head_dim > 0 ? head_dim : (heads > 0 ? hidden / heads : 0); }
+    [[nodiscard]] std::int64_t qk_dim() const {
+        return head_dim > 0 ? head_dim : (heads > 0 ? hidden / heads : 0);
+    }
     [[nodiscard]] std::int64_t v_dim() const { return v_head_dim > 0 ? v_head_dim : qk_dim(); }
-    [[nodiscard]] std::int64_t embedding_width() const { return embedding_size > 0 ? embedding_size : hidden; }
+    [[nodiscard]] std::int64_t embedding_width() const {
+        return embedding_size > 0 ? embedding_size : hidden;
+    }
     [[nodiscard]] bool mla() const { return kv_lora_rank > 0; }
     [[nodiscard]] bool slides(std::int64_t layer) const;
     [[nodiscard]] bool sparse(std::int64_t layer) const;
@@ -119,8 +128,9 @@ inline constexpr std::int64_t kMaxHidden = 1'000'000, kMaxLayers = 100'000, kMax
 inline constexpr std::int64_t kMaxVocab = 16'000'000, kMaxHeads = 65'536, kMaxExperts = 65'536;
 inline constexpr std::int64_t kMaxSeqLen = std::int64_t{1} << 30;
 
-// All violations of the description's own rules: ranges, divisibility, lengths of lists, overflow of the parameter
-// count. `context` + "/key" is each error's context (a JSON pointer where the config came from a document).
+// All violations of the description's own rules: ranges, divisibility, lengths of lists, overflow of the
+// parameter count. `context` + "/key" is each error's context (a JSON pointer where the config came from a
+// document).
 Errors check_model_config(const ModelConfig& config, const std::string& context);
 
 }  // namespace tw

@@ -116,7 +116,8 @@ struct Names {
     std::vector<std::string> names;  // in the enumerators' order
 
     void write(const ModelConfig& config, Json& document) const {
-        if (config.*field != ModelConfig{}.*field) document[key] = names[static_cast<std::size_t>(config.*field)];
+        if (config.*field != ModelConfig{}.*field)
+            document[key] = names[static_cast<std::size_t>(config.*field)];
     }
     void read(const JsonObject& object, ModelConfig& config) const {
         if (!object.has(key)) return;
@@ -142,7 +143,8 @@ void read_list(const JsonObject& object, const char* key, std::vector<int>& list
     if (!object.has(key)) return;
     const Json& values = object.array(key);
     if (static_cast<std::int64_t>(values.size()) > kMaxLayers) {
-        object.error(key, "has " + std::to_string(values.size()) + " entries, more than " + std::to_string(kMaxLayers));
+        object.error(key, "has " + std::to_string(values.size()) + " entries, more than " +
+                              std::to_string(kMaxLayers));
         return;
     }
     for (const Json& value : values) {
@@ -200,7 +202,8 @@ Result<ModelConfig> model_config_from_json(const Json& document, const std::stri
     kNorms.read(object, config);
     kPositions.read(object, config);
     kQkNorms.read(object, config);
-    for (const Flag& flag : flags()) config.*flag.field = object.boolean_or(flag.key, config.*flag.field);
+    for (const Flag& flag : flags())
+        config.*flag.field = object.boolean_or(flag.key, config.*flag.field);
     read_list(object, "sliding_layers", config.sliding_layers);
     read_list(object, "moe_layers", config.moe_layers);
     read_list(object, "linear_layers", config.linear_layers);

@@ -1,4 +1,5 @@
-// Model families: how a ModelConfig becomes a LayerGraph. An explicit table; a family is one file and one line here.
+// Model families: how a ModelConfig becomes a LayerGraph. An explicit table; a family is one file and one
+// line here.
 #pragma once
 
 #include <span>

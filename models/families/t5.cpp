@@ -27,14 +27,16 @@ Errors check_t5(const ModelConfig& c, const std::string& context) {
     return errors;
 }
 
-// One table serves encoder, decoder and, where tied, the head. Encoder and decoder see sequences of the same length.
+// One table serves encoder, decoder and, where tied, the head. Encoder and decoder see sequences of the same
+// length.
 LayerGraph build_t5(const ModelConfig& c) {
     GraphBuilder builder(c);
     EmbeddingSpec embedding;
     embedding.hidden = c.hidden;
     embedding.vocab = c.vocab;
     embedding.width = c.hidden;
-    if (c.positions == PositionKind::Learned) embedding.position_rows = c.position_rows > 0 ? c.position_rows : c.seq_len;
+    if (c.positions == PositionKind::Learned)
+        embedding.position_rows = c.position_rows > 0 ? c.position_rows : c.seq_len;
     embedding.norm_after = c.embedding_norm;
     embedding.norm = norm_spec(c);
     const auto table = std::make_shared<EmbeddingLayer>(embedding);
@@ -43,7 +45,8 @@ LayerGraph build_t5(const ModelConfig& c) {
     for (std::int64_t i = 0; i < c.encoder_layers; ++i) {
         last = builder.add_block("encoder." + std::to_string(i), encoder_block_spec(c, i));
     }
-    if (c.final_norm) last = builder.add("encoder.norm", LayerRole::Other, std::make_shared<HeadLayer>(encoder_norm(c)));
+    if (c.final_norm)
+        last = builder.add("encoder.norm", LayerRole::Other, std::make_shared<HeadLayer>(encoder_norm(c)));
     builder.add("decoder.embedding", LayerRole::Other, table, false);
     for (std::int64_t i = 0; i < c.layers; ++i) {
         const int block = builder.add_block("decoder." + std::to_string(i), decoder_block_spec(c, i));
@@ -53,7 +56,6 @@ LayerGraph build_t5(const ModelConfig& c) {
     head.vocab = c.vocab;
     head.input_width = c.hidden;
     head.bias = c.head_bias;
-    head.tied = c.tied_embeddings;
     builder.add("head", LayerRole::Head, std::make_shared<HeadLayer>(head));
     LayerGraph& graph = builder.graph;
     graph.tied_embeddings = c.tied_embeddings;

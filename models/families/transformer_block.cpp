@@ -11,7 +11,9 @@ namespace {
 
 using Keep = SavedTensor::Keep;
 
-double d(std::int64_t v) { return static_cast<double>(v); }
+double d(std::int64_t v) {
+    return static_cast<double>(v);
+}
 
 // A branch's place in the block: what its norms are called and save.
 struct BranchNames {
@@ -26,11 +28,15 @@ constexpr BranchNames kAttention{"norm1", "block.input", "attn.in", "norm1.post"
 constexpr BranchNames kCross{"normx", "normx.in", "xattn.in", "normx.post", "xattn.residual"};
 constexpr BranchNames kMlp{"norm2", "norm2.in", "mlp.in", "norm2.post", "mlp.residual"};
 
-bool norm_inside_branch(const BlockSpec& s) { return s.post_norm && (s.pre_norm || s.post_norm_inside); }
-bool norm_after_sum(const BlockSpec& s) { return s.post_norm && !norm_inside_branch(s); }
+bool norm_inside_branch(const BlockSpec& s) {
+    return s.post_norm && (s.pre_norm || s.post_norm_inside);
+}
+bool norm_after_sum(const BlockSpec& s) {
+    return s.post_norm && !norm_inside_branch(s);
+}
 
-// The residual stream where the branch starts is saved once; so is the branch's input where a norm or a cast made it
-// another tensor.
+// The residual stream where the branch starts is saved once; so is the branch's input where a norm or a cast
+// made it another tensor.
 void enter_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, bool first) {
     b.save_rows(n.input, s.hidden, b.r, first ? Keep::Boundary : Keep::Full);
     if (s.pre_norm) {
@@ -109,7 +115,8 @@ void sequential_backward(WorkBuilder& b, const BlockSpec& s) {
     enter_branch_backward(b, s, kAttention);
 }
 
-// x + attention(norm x) + mlp(norm x): one tensor-parallel entry where the norm is shared, one exit for both branches.
+// x + attention(norm x) + mlp(norm x): one tensor-parallel entry where the norm is shared, one exit for both
+// branches.
 void parallel_forward(WorkBuilder& b, const BlockSpec& s) {
     enter_branch(b, s, kAttention, true);
     attention_forward(b, s.attention, s.hidden, {true, s.moe.has_value()});
@@ -171,13 +178,17 @@ std::int64_t TransformerBlock::parameters() const {
     return p.dense + p.expert;
 }
 
-std::int64_t TransformerBlock::active_parameters() const { return active_block_parameters(spec_); }
+std::int64_t TransformerBlock::active_parameters() const {
+    return active_block_parameters(spec_);
+}
 
-FlopCount TransformerBlock::model_flops(std::int64_t microbatch, std::int64_t seq_len, bool causal_half) const {
+FlopCount TransformerBlock::model_flops(std::int64_t microbatch, std::int64_t seq_len,
+                                        bool causal_half) const {
     const BlockSpec& s = spec_;
     double weights = 0;  // multiply-adds of the matrix products of one token
     const auto add = [&](const LinearList& list, double times) {
-        for (const Linear& l : list) weights += times * d(l.n) * d(l.k);
+        for (const Linear& l : list)
+            weights += times * d(l.n) * d(l.k);
     };
     add(attention_linears(s.attention, s.hidden, 1), 1);
     if (s.cross) add(attention_linears(*s.cross, s.hidden, 1), 1);
@@ -210,11 +221,13 @@ std::vector<LayerModel::Divisibility> TransformerBlock::divisibility() const {
     std::vector<Divisibility> rules;
     const AttentionSpec& a = spec_.attention;
     rules.push_back({"num_attention_heads", a.heads, Rule::TpDivides});
-    if (a.kv_rank == 0 && a.kv_heads != a.heads) rules.push_back({"num_key_value_heads", a.kv_heads, Rule::TpDividesOrMultiple});
+    if (a.kv_rank == 0 && a.kv_heads != a.heads)
+        rules.push_back({"num_key_value_heads", a.kv_heads, Rule::TpDividesOrMultiple});
     if (spec_.mlp) rules.push_back({"intermediate_size", spec_.mlp->ffn, Rule::TpDivides});
     if (spec_.moe) {
         rules.push_back({"num_experts", spec_.moe->experts, Rule::EpDivides});
-        if (spec_.moe->shared) rules.push_back({"shared_expert_intermediate_size", spec_.moe->shared->ffn, Rule::TpDivides});
+        if (spec_.moe->shared)
+            rules.push_back({"shared_expert_intermediate_size", spec_.moe->shared->ffn, Rule::TpDivides});
     }
     return rules;
 }

@@ -5,11 +5,15 @@
 namespace tw {
 namespace {
 
-double d(std::int64_t v) { return static_cast<double>(v); }
+double d(std::int64_t v) {
+    return static_cast<double>(v);
+}
 
 }  // namespace
 
-int activation_bytes(Precision precision) { return std::max(2, bytes_per_element(precision)); }
+int activation_bytes(Precision precision) {
+    return std::max(2, bytes_per_element(precision));
+}
 
 WorkBuilder::WorkBuilder(const WorkShape& s) : shape(s) {
     tokens = ceil_div(s.microbatch * s.seq_len, s.cp);
@@ -38,17 +42,26 @@ Op& WorkBuilder::push(const char* name) {
 void WorkBuilder::gemm(const char* name, std::int64_t m, std::int64_t n, std::int64_t k, GemmForm form,
                        std::int64_t batch, std::int64_t groups) {
     const bool weight = phase_ == Phase::BackwardWeight;
-    push(name).body = Gemm{m, n, k, batch, groups, form, shape.precision,
+    push(name).body = Gemm{m,
+                           n,
+                           k,
+                           batch,
+                           groups,
+                           form,
+                           shape.precision,
                            weight && shape.grad_accumulation_fused && shape.gradient_fp32};
 }
 
-void WorkBuilder::memory(const char* name, MemoryOpKind kind, double bytes, double flops, double host_dispatches) {
+void WorkBuilder::memory(const char* name, MemoryOpKind kind, double bytes, double flops,
+                         double host_dispatches) {
     Op& op = push(name);
     op.body = MemoryOp{kind, bytes, flops, phase_ != Phase::Forward, shape.precision};
     op.host_dispatches = host_dispatches;
 }
 
-void WorkBuilder::attention(const char* name, const Attention& a) { push(name).body = a; }
+void WorkBuilder::attention(const char* name, const Attention& a) {
+    push(name).body = a;
+}
 
 void WorkBuilder::collective(const char* name, CollectiveKind kind, Axis axis, double bytes, bool overlaps) {
     push(name).body = CollectiveOp{kind, axis, bytes, overlaps};
@@ -66,7 +79,8 @@ void WorkBuilder::reduce(const char* name, std::int64_t width) {
 
 void WorkBuilder::linear_forward(const Linear& l, std::int64_t m) {
     if (shape.autocast) {
-        // torch.autocast: the fp32 weight is cast at its first use of a step and the copy kept until the step's end.
+        // torch.autocast: the fp32 weight is cast at its first use of a step and the copy kept until the
+        // step's end.
         memory(l.name, MemoryOpKind::Cast, 6 * d(l.local_parameters()));
         save(l.name, 2 * d(l.local_parameters()), SavedTensor::Keep::Full);
     } else if (shape.precision == Precision::Fp8) {
@@ -84,8 +98,8 @@ void WorkBuilder::linear_backward(const Linear& l, std::int64_t m, bool reduce_i
     gemm(l.name, m, l.local_k, l.local_n, GemmForm::InputGrad);
     if (reduces) {
         if (sequence_parallel) join_next();
-        collective(l.name, sequence_parallel ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce, Axis::Tp,
-                   d(tokens) * d(l.k) * e, true);
+        collective(l.name, sequence_parallel ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce,
+                   Axis::Tp, d(tokens) * d(l.k) * e, true);
     }
     set_phase(Phase::BackwardWeight);
     gemm(l.name, l.local_n, l.local_k, m, GemmForm::WeightGrad);
@@ -98,7 +112,8 @@ void WorkBuilder::linear_backward(const Linear& l, std::int64_t m, bool reduce_i
 void WorkBuilder::weight_grad_extras(const Linear& l, std::int64_t copies) {
     const double parameters = d(l.local_parameters()) * d(copies);
     if (shape.autocast) {
-        memory(l.name, MemoryOpKind::Cast, 6 * parameters);  // the gradient of the cast: bf16 read, fp32 written
+        memory(l.name, MemoryOpKind::Cast,
+               6 * parameters);  // the gradient of the cast: bf16 read, fp32 written
     } else if (!shape.grad_accumulation_fused) {
         // Read the new gradient, read and write the sum.
         const double sum = shape.gradient_fp32 ? 4 : e;
@@ -116,17 +131,20 @@ void WorkBuilder::save_norm_stats(const char* name, const NormSpec& norm, std::i
 
 void WorkBuilder::norm_forward(const char* name, const NormSpec& norm, std::int64_t width) {
     const double elements = d(rows) * d(width);
-    // A decomposed RMS norm is six framework operations (power, mean, add, rsqrt, two products); a layer norm is one.
+    // A decomposed RMS norm is six framework operations (power, mean, add, rsqrt, two products); a layer norm
+    // is one.
     const double dispatches = unfused() && norm.kind == NormKind::Rms ? 6 : 1;
     memory(name, MemoryOpKind::Norm, 2 * r * elements, 5 * elements, dispatches);
     if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
 }
 
-void WorkBuilder::norm_backward(const char* name, const NormSpec& norm, std::int64_t width, const char* add_name) {
+void WorkBuilder::norm_backward(const char* name, const NormSpec& norm, std::int64_t width,
+                                const char* add_name) {
     const double elements = d(rows) * d(width);
     if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
     const double dispatches = unfused() && norm.kind == NormKind::Rms ? 9 : 1;
-    memory(name, MemoryOpKind::Norm, 3 * r * elements, 8 * elements, dispatches);  // dy and x read, dx written
+    memory(name, MemoryOpKind::Norm, 3 * r * elements, 8 * elements,
+           dispatches);  // dy and x read, dx written
     if (add_name != nullptr) memory(add_name, MemoryOpKind::Add, 3 * r * elements);
 }
 
@@ -145,6 +163,13 @@ void WorkBuilder::residual_backward(const char* name, std::int64_t width) {
     const double elements = d(rows) * d(width);
     if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
     if (shape.dropout) memory(name, MemoryOpKind::Dropout, (2 * e + 1) * elements);
+}
+
+void WorkBuilder::never_recomputed() {
+    for (Op& op : work.forward)
+        op.recompute = RecomputeLevel::None;
+    for (SavedTensor& tensor : work.saved)
+        tensor.keep = SavedTensor::Keep::Boundary;
 }
 
 }  // namespace tw

@@ -1,5 +1,6 @@
-// Collects the operations of one layer as one rank runs them. The rules that all layers share live here: bytes of an
-// element, tensor-parallel collectives around column- and row-parallel products, memory-bound kernels.
+// Collects the operations of one layer as one rank runs them. The rules that all layers share live here:
+// bytes of an element, tensor-parallel collectives around column- and row-parallel products, memory-bound
+// kernels.
 #pragma once
 
 #include "models/families/block_spec.hpp"
@@ -16,11 +17,11 @@ class WorkBuilder {
     explicit WorkBuilder(const WorkShape& shape);
 
     const WorkShape& shape;
-    std::int64_t tokens = 0;     // of this rank inside tensor-parallel regions: microbatch * seq_len / cp
-    std::int64_t rows = 0;       // of this rank outside them: tokens / tp with sequence parallelism
-    double e = 2;                // bytes of an activation element inside a branch
-    double r = 2;                // bytes of an element of the residual stream (fp32 under autocast)
-    double gemm_input = 2;       // bytes of a saved input of a matrix product (fp8: 1)
+    std::int64_t tokens = 0;  // of this rank inside tensor-parallel regions: microbatch * seq_len / cp
+    std::int64_t rows = 0;    // of this rank outside them: tokens / tp with sequence parallelism
+    double e = 2;             // bytes of an activation element inside a branch
+    double r = 2;             // bytes of an element of the residual stream (fp32 under autocast)
+    double gemm_input = 2;    // bytes of a saved input of a matrix product (fp8: 1)
     bool tensor_parallel = false, sequence_parallel = false;
     LayerWork work;
 
@@ -30,24 +31,27 @@ class WorkBuilder {
     // The next operation waits for the overlapping collectives issued before it.
     void join_next() { join_next_ = true; }
 
-    void gemm(const char* name, std::int64_t m, std::int64_t n, std::int64_t k, GemmForm form, std::int64_t batch = 1,
-              std::int64_t groups = 1);
-    void memory(const char* name, MemoryOpKind kind, double bytes, double flops = 0, double host_dispatches = 1);
+    void gemm(const char* name, std::int64_t m, std::int64_t n, std::int64_t k, GemmForm form,
+              std::int64_t batch = 1, std::int64_t groups = 1);
+    void memory(const char* name, MemoryOpKind kind, double bytes, double flops = 0,
+                double host_dispatches = 1);
     void attention(const char* name, const Attention& attention);
     void collective(const char* name, CollectiveKind kind, Axis axis, double bytes, bool overlaps = false);
 
-    // Enters and leaves a tensor-parallel region of the given width in the forward: with sequence parallelism an
-    // all-gather and a reduce-scatter, without one nothing and an all-reduce (Korthikanti 2022, figures 4 and 5).
+    // Enters and leaves a tensor-parallel region of the given width in the forward: with sequence parallelism
+    // an all-gather and a reduce-scatter, without one nothing and an all-reduce (Korthikanti 2022, figures 4
+    // and 5).
     void gather(const char* name, std::int64_t width);
     void reduce(const char* name, std::int64_t width);
 
     void linear_forward(const Linear& linear, std::int64_t m);
-    // Input gradient, then weight gradient, then bias gradient. `reduce_input`: the input's gradient is a partial sum over
-    // tensor-parallel ranks, and with sequence parallelism the input is gathered again for the weight gradient, hidden
-    // behind the input gradient; the reduction is hidden behind the weight gradient (Megatron-LM,
-    // LinearWithGradAccumulationAndAsyncCommunication.backward).
+    // Input gradient, then weight gradient, then bias gradient. `reduce_input`: the input's gradient is a
+    // partial sum over tensor-parallel ranks, and with sequence parallelism the input is gathered again for
+    // the weight gradient, hidden behind the input gradient; the reduction is hidden behind the weight
+    // gradient (Megatron-LM, LinearWithGradAccumulationAndAsyncCommunication.backward).
     void linear_backward(const Linear& linear, std::int64_t m, bool reduce_input);
-    // The weight gradient's additions to fp32 main gradients where the GEMM does not do it (grouped: all experts).
+    // The weight gradient's additions to fp32 main gradients where the GEMM does not do it (grouped: all
+    // experts).
     void weight_grad_extras(const Linear& linear, std::int64_t copies = 1);
 
     void save(const char* name, double bytes, SavedTensor::Keep keep);
@@ -57,16 +61,20 @@ class WorkBuilder {
     void save_tokens(const char* name, std::int64_t width, double element_bytes, SavedTensor::Keep keep) {
         save(name, static_cast<double>(tokens) * static_cast<double>(width) * element_bytes, keep);
     }
-    // Statistics that norms save (fp32 mean and reciprocal deviation, RMS the latter alone). Korthikanti's formulas leave
-    // these small buffers out, and so does a fused layer; an eager one counts them.
+    // Statistics that norms save (fp32 mean and reciprocal deviation, RMS the latter alone). Korthikanti's
+    // formulas leave these small buffers out, and so does a fused layer; an eager one counts them.
     void save_norm_stats(const char* name, const NormSpec& norm, std::int64_t row_count);
 
-    // The norm of the residual stream: forward, and its backward with the addition of the residual's gradient.
+    // The norm of the residual stream: forward, and its backward with the addition of the residual's
+    // gradient.
     void norm_forward(const char* name, const NormSpec& norm, std::int64_t width);
     void norm_backward(const char* name, const NormSpec& norm, std::int64_t width, const char* add_name);
     // Dropout and addition of a branch to the residual stream.
     void residual_forward(const char* name, std::int64_t width);
     void residual_backward(const char* name, std::int64_t width);
+
+    // Recomputation is of blocks: what embeddings and heads keep stays, and their operations run once.
+    void never_recomputed();
 
     [[nodiscard]] bool unfused() const { return !shape.fused_elementwise; }
 

@@ -12,23 +12,40 @@ namespace {
 
 // Classes of checkpoints without a model_type, and configuration classes by name.
 constexpr std::array kArchitectures{
-    std::pair{"GPT2LMHeadModel", "gpt2"},          std::pair{"GPTNeoXForCausalLM", "gpt_neox"},
-    std::pair{"GPTJForCausalLM", "gptj"},          std::pair{"OPTForCausalLM", "opt"},
-    std::pair{"BloomForCausalLM", "bloom"},        std::pair{"RWForCausalLM", "falcon"},
-    std::pair{"FalconForCausalLM", "falcon"},      std::pair{"MPTForCausalLM", "mpt"},
-    std::pair{"MptForCausalLM", "mpt"},            std::pair{"LlamaForCausalLM", "llama"},
-    std::pair{"MistralForCausalLM", "mistral"},    std::pair{"QWenLMHeadModel", "qwen"},
-    std::pair{"Qwen2ForCausalLM", "qwen2"},        std::pair{"Qwen3ForCausalLM", "qwen3"},
-    std::pair{"MixtralForCausalLM", "mixtral"},    std::pair{"T5ForConditionalGeneration", "t5"},
-    std::pair{"T5WithLMHeadModel", "t5"},          std::pair{"BartForConditionalGeneration", "bart"},
-    std::pair{"BertForMaskedLM", "bert"},          std::pair{"BertModel", "bert"},
-    std::pair{"FuyuForCausalLM", "fuyu"},          std::pair{"OpenMoeForCausalLM", "openmoe"},
-    std::pair{"GPTBigCodeForCausalLM", "gpt_bigcode"}, std::pair{"ViTForImageClassification", "vit"},
-    std::pair{"Gemma2Config", "gemma2"},           std::pair{"Gemma3Config", "gemma3"},
-    std::pair{"LlamaConfig", "llama"},             std::pair{"MistralConfig", "mistral"},
-    std::pair{"Qwen2Config", "qwen2"},             std::pair{"Qwen3Config", "qwen3"},
-    std::pair{"Qwen3MoeConfig", "qwen3_moe"},      std::pair{"MixtralConfig", "mixtral"},
-    std::pair{"GptOssConfig", "gpt_oss"},          std::pair{"Olmo3Config", "olmo3"},
+    std::pair{"GPT2LMHeadModel", "gpt2"},
+    std::pair{"GPTNeoXForCausalLM", "gpt_neox"},
+    std::pair{"GPTJForCausalLM", "gptj"},
+    std::pair{"OPTForCausalLM", "opt"},
+    std::pair{"BloomForCausalLM", "bloom"},
+    std::pair{"RWForCausalLM", "falcon"},
+    std::pair{"FalconForCausalLM", "falcon"},
+    std::pair{"MPTForCausalLM", "mpt"},
+    std::pair{"MptForCausalLM", "mpt"},
+    std::pair{"LlamaForCausalLM", "llama"},
+    std::pair{"MistralForCausalLM", "mistral"},
+    std::pair{"QWenLMHeadModel", "qwen"},
+    std::pair{"Qwen2ForCausalLM", "qwen2"},
+    std::pair{"Qwen3ForCausalLM", "qwen3"},
+    std::pair{"MixtralForCausalLM", "mixtral"},
+    std::pair{"T5ForConditionalGeneration", "t5"},
+    std::pair{"T5WithLMHeadModel", "t5"},
+    std::pair{"BartForConditionalGeneration", "bart"},
+    std::pair{"BertForMaskedLM", "bert"},
+    std::pair{"BertModel", "bert"},
+    std::pair{"FuyuForCausalLM", "fuyu"},
+    std::pair{"OpenMoeForCausalLM", "openmoe"},
+    std::pair{"GPTBigCodeForCausalLM", "gpt_bigcode"},
+    std::pair{"ViTForImageClassification", "vit"},
+    std::pair{"Gemma2Config", "gemma2"},
+    std::pair{"Gemma3Config", "gemma3"},
+    std::pair{"LlamaConfig", "llama"},
+    std::pair{"MistralConfig", "mistral"},
+    std::pair{"Qwen2Config", "qwen2"},
+    std::pair{"Qwen3Config", "qwen3"},
+    std::pair{"Qwen3MoeConfig", "qwen3_moe"},
+    std::pair{"MixtralConfig", "mixtral"},
+    std::pair{"GptOssConfig", "gpt_oss"},
+    std::pair{"Olmo3Config", "olmo3"},
 };
 
 // Model types whose layers have no exact description here, and why.
@@ -52,24 +69,110 @@ constexpr std::array kRefused{
 
 // Keys that no arithmetic depends on: tokens, generation, initialisation, bookkeeping.
 constexpr std::array kIrrelevant{
-    "_name_or_path", "_commit_hash", "_attn_implementation", "_from_model_config", "_transformers_class", "add_cross_attention",
-    "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "auto_map", "bad_words_ids",
-    "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward", "classifier_dropout", "classifier_dropout_prob",
-    "cross_attention_hidden_size", "decoder_start_token_id", "diversity_penalty", "do_sample", "dropout", "dropout_rate",
-    "dtype", "early_stopping", "embd_pdrop", "emb_pdrop", "encoder_no_repeat_ngram_size", "eos_token_id",
-    "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id", "forced_eos_token_id",
-    "gradient_checkpointing", "hidden_dropout", "hidden_dropout_prob", "id2label", "init_std", "initializer_factor",
-    "initializer_range", "is_decoder", "is_encoder_decoder", "keys_to_ignore_at_inference", "label2id", "layer_norm_eps",
-    "layer_norm_epsilon", "layernorm_epsilon", "layerdrop", "length_penalty", "max_length", "min_length", "model_type",
-    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_return_sequences", "output_attentions",
-    "output_hidden_states", "output_past", "output_router_logits", "output_scores", "pad_token_id", "prefix",
-    "problem_type", "pruned_heads", "quantization_config", "remove_invalid_values", "repetition_penalty", "resid_pdrop",
-    "return_dict", "return_dict_in_generate", "rms_norm_eps", "rope_parameters", "rope_scaling", "rope_theta",
-    "router_aux_loss_coef", "sep_token_id", "suppress_tokens", "summary_activation", "summary_first_dropout",
-    "summary_proj_to_labels", "summary_type", "summary_use_proj", "task_specific_params", "temperature",
-    "tf_legacy_loss", "tie_encoder_decoder", "tokenizer_class", "tokenizer_name", "top_k", "top_p", "torch_dtype",
-    "torchscript", "transformers_version", "typical_p", "unk_token_id", "use_bfloat16", "use_cache", "verbose",
-    "activation_dropout", "max_batch_size", "pre_allocate_kv_cache", "inference_runner", "validate_runner_input",
+    "_name_or_path",
+    "_commit_hash",
+    "_attn_implementation",
+    "_from_model_config",
+    "_transformers_class",
+    "add_cross_attention",
+    "architectures",
+    "attention_dropout",
+    "attention_probs_dropout_prob",
+    "attn_pdrop",
+    "auto_map",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "chunk_size_feed_forward",
+    "classifier_dropout",
+    "classifier_dropout_prob",
+    "cross_attention_hidden_size",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dropout",
+    "dropout_rate",
+    "dtype",
+    "early_stopping",
+    "embd_pdrop",
+    "emb_pdrop",
+    "encoder_no_repeat_ngram_size",
+    "eos_token_id",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "gradient_checkpointing",
+    "hidden_dropout",
+    "hidden_dropout_prob",
+    "id2label",
+    "init_std",
+    "initializer_factor",
+    "initializer_range",
+    "is_decoder",
+    "is_encoder_decoder",
+    "keys_to_ignore_at_inference",
+    "label2id",
+    "layer_norm_eps",
+    "layer_norm_epsilon",
+    "layernorm_epsilon",
+    "layerdrop",
+    "length_penalty",
+    "max_length",
+    "min_length",
+    "model_type",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_past",
+    "output_router_logits",
+    "output_scores",
+    "pad_token_id",
+    "prefix",
+    "problem_type",
+    "pruned_heads",
+    "quantization_config",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "resid_pdrop",
+    "return_dict",
+    "return_dict_in_generate",
+    "rms_norm_eps",
+    "rope_parameters",
+    "rope_scaling",
+    "rope_theta",
+    "router_aux_loss_coef",
+    "sep_token_id",
+    "suppress_tokens",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+    "task_specific_params",
+    "temperature",
+    "tf_legacy_loss",
+    "tie_encoder_decoder",
+    "tokenizer_class",
+    "tokenizer_name",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "typical_p",
+    "unk_token_id",
+    "use_bfloat16",
+    "use_cache",
+    "verbose",
+    "activation_dropout",
+    "max_batch_size",
+    "pre_allocate_kv_cache",
+    "inference_runner",
+    "validate_runner_input",
 };
 
 const HfModelType* find_type(std::string_view name) {
@@ -91,18 +194,21 @@ std::string lookup(std::string_view name) {
 // model_type, else what an architecture or a configuration class implies.
 std::string type_of(const JsonObject& object, std::vector<std::string>& warnings) {
     if (std::string type = object.string_or("model_type", ""); !type.empty()) return type;
-    if (const Json* list = object.find("architectures"); list != nullptr && list->is_array() && !list->empty()) {
+    if (const Json* list = object.find("architectures");
+        list != nullptr && list->is_array() && !list->empty()) {
         if (list->front().is_string()) {
             const std::string name = list->front().get<std::string>();
             if (std::string type = lookup(name); !type.empty()) {
-                warnings.push_back("/model_type is absent: " + type + " taken from /architectures (" + name + ")");
+                warnings.push_back("/model_type is absent: " + type + " taken from /architectures (" + name +
+                                   ")");
                 return type;
             }
         }
     }
     if (const std::string name = object.string_or("_transformers_class", ""); !name.empty()) {
         if (std::string type = lookup(name); !type.empty()) {
-            warnings.push_back("/model_type is absent: " + type + " taken from /_transformers_class (" + name + ")");
+            warnings.push_back("/model_type is absent: " + type + " taken from /_transformers_class (" +
+                               name + ")");
             return type;
         }
     }
@@ -129,8 +235,8 @@ bool refuse_by_key(const JsonObject& object, Errors& errors) {
 
 Errors unknown_type(const JsonObject& object, const std::string& type) {
     if (type.empty()) {
-        return {{ErrorCode::Unreadable, "names no model type: not a model's configuration", object.pointer("model_type"),
-                 "give model_type or architectures"}};
+        return {{ErrorCode::Unreadable, "names no model type: not a model's configuration",
+                 object.pointer("model_type"), "give model_type or architectures"}};
     }
     for (const auto& [refused, why] : kRefused) {
         if (type == refused) {
@@ -143,9 +249,11 @@ Errors unknown_type(const JsonObject& object, const std::string& type) {
 }
 
 void list_unread(const JsonObject& object, std::vector<std::string>& warnings) {
-    for (const char* key : kIrrelevant) (void)object.has(key);
+    for (const char* key : kIrrelevant)
+        (void)object.has(key);
     std::string unread;
-    for (const std::string& pointer : object.unread_keys()) unread += (unread.empty() ? "" : ", ") + pointer;
+    for (const std::string& pointer : object.unread_keys())
+        unread += (unread.empty() ? "" : ", ") + pointer;
     if (!unread.empty()) warnings.push_back("not used: " + unread);
 }
 
@@ -166,14 +274,16 @@ Result<HfModel> decode(const Json& document, const std::string& pointer, std::st
     return model;
 }
 
-// The language model inside a multimodal configuration, with the outer document's tying where it has none of its own.
+// The language model inside a multimodal configuration, with the outer document's tying where it has none of
+// its own.
 Result<HfModel> decode_nested(const Json& document, const JsonObject& outer, const char* key, HfModel model) {
     Json text = *outer.find(key);
     if (text.is_object() && !text.contains("tie_word_embeddings") && outer.has("tie_word_embeddings")) {
         text["tie_word_embeddings"] = document["tie_word_embeddings"];
     }
     for (const char* tower : {"vision_config", "audio_config"}) {
-        if (outer.has(tower)) model.warnings.push_back("/" + std::string(tower) + " is not modelled: language model only");
+        if (outer.has(tower))
+            model.warnings.push_back("/" + std::string(tower) + " is not modelled: language model only");
     }
     std::string type;
     if (text.is_object() && !text.contains("model_type")) {
@@ -190,7 +300,8 @@ Result<HfModel> decode_nested(const Json& document, const JsonObject& outer, con
 std::vector<std::string> hf_model_types() {
     std::vector<std::string> names;
     for (const auto types : {hf_gpt_types(), hf_llama_types(), hf_moe_types(), hf_encoder_types()}) {
-        for (const HfModelType& type : types) names.emplace_back(type.model_type);
+        for (const HfModelType& type : types)
+            names.emplace_back(type.model_type);
     }
     std::sort(names.begin(), names.end());
     return names;

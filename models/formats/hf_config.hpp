@@ -1,7 +1,7 @@
-// Hugging Face config.json: the dialects of its model types in, a ModelConfig out. A key that is absent takes the value
-// that transformers' own configuration class gives it, and says so in `warnings`; keys that were not read are listed
-// there too. What cannot be modelled (state-space and linear-attention layers, quantisation files) is an Error that
-// names the key.
+// Hugging Face config.json: the dialects of its model types in, a ModelConfig out. A key that is absent takes
+// the value that transformers' own configuration class gives it, and says so in `warnings`; keys that were
+// not read are listed there too. What cannot be modelled (state-space and linear-attention layers,
+// quantisation files) is an Error that names the key.
 #pragma once
 
 #include <string>

@@ -69,7 +69,8 @@ void decode_albert(const HfReader& r, ModelConfig& c) {
         r.error("inner_group_num", "only one layer a group is modelled");
     }
     read_bert_head(r, c);
-    r.ignore({"down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks", "position_embedding_type"});
+    r.ignore({"down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks",
+              "position_embedding_type"});
 }
 
 void decode_t5(const HfReader& r, ModelConfig& c) {
@@ -108,8 +109,8 @@ void decode_bart(const HfReader& r, ModelConfig& c) {
     if (r.optional_flag({"add_final_layer_norm"}, false)) c.final_norm = true;
     c.embedding_norm = r.optional_flag({"normalize_embedding"}, true);
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, true);
-    r.ignore({"num_hidden_layers", "scale_embedding", "static_position_embeddings", "add_bias_logits", "_num_labels",
-              "force_bos_token_to_be_generated", "extra_pos_embeddings"});
+    r.ignore({"num_hidden_layers", "scale_embedding", "static_position_embeddings", "add_bias_logits",
+              "_num_labels", "force_bos_token_to_be_generated", "extra_pos_embeddings"});
 }
 
 void read_vit(const HfReader& r, ModelConfig& c, std::int64_t patch) {
@@ -134,7 +135,7 @@ void decode_vit(const HfReader& r, ModelConfig& c) {
         // id2label has one entry a class; num_labels may say it instead. transformers' default is two.
         const Json* labels = r.object().find("id2label");
         c.classes = labels != nullptr && labels->is_object() ? static_cast<std::int64_t>(labels->size())
-                                                              : r.size({"num_labels"}, 2, 1, kMaxVocab);
+                                                             : r.size({"num_labels"}, 2, 1, kMaxVocab);
     } else {
         c.pooler = true;
     }
@@ -160,10 +161,13 @@ void decode_clip(const HfReader& r, ModelConfig& c) {
     std::vector<std::string> warnings;
     const JsonObject nested(*vision, r.object().pointer("vision_config"), errors);
     if (errors.empty()) decode_clip_vision(HfReader(nested, "clip_vision_model", warnings), c);
-    for (const Error& error : errors) r.error("vision_config", error.context + ": " + error.message);
-    for (std::string& warning : warnings) r.warn("/vision_config: " + warning);
+    for (const Error& error : errors)
+        r.error("vision_config", error.context + ": " + error.message);
+    for (std::string& warning : warnings)
+        r.warn("/vision_config: " + warning);
     r.warn("/text_config and the projections are not modelled: vision tower only");
-    r.ignore({"text_config", "text_config_dict", "vision_config_dict", "projection_dim", "logit_scale_init_value"});
+    r.ignore({"text_config", "text_config_dict", "vision_config_dict", "projection_dim",
+              "logit_scale_init_value"});
 }
 
 }  // namespace

@@ -64,7 +64,8 @@ void decode_gpt_neo(const HfReader& r, ModelConfig& c) {
     c.positions = PositionKind::Learned;
     c.window = r.size({"window_size"}, 256, 1, kMaxSeqLen);
     // attention_types [[["global", "local"], n]]: layers alternate, the first global.
-    for (std::int64_t i = 0; i < c.layers; ++i) c.sliding_layers.push_back(static_cast<int>(i % 2));
+    for (std::int64_t i = 0; i < c.layers; ++i)
+        c.sliding_layers.push_back(static_cast<int>(i % 2));
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, true);
     r.ignore({"attention_types", "attention_layers"});
 }
@@ -95,8 +96,9 @@ void decode_bloom(const HfReader& r, ModelConfig& c) {
     c.positions = PositionKind::Alibi;
     c.embedding_norm = true;
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, true);
-    r.ignore({"n_inner", "offset_alibi", "attention_softmax_in_fp32", "masked_softmax_fusion", "bias_dropout_fusion",
-              "skip_bias_add", "skip_bias_add_qkv", "apply_residual_connection_post_layernorm"});
+    r.ignore({"n_inner", "offset_alibi", "attention_softmax_in_fp32", "masked_softmax_fusion",
+              "bias_dropout_fusion", "skip_bias_add", "skip_bias_add_qkv",
+              "apply_residual_connection_post_layernorm"});
 }
 
 void decode_falcon(const HfReader& r, ModelConfig& c) {
@@ -136,13 +138,17 @@ void decode_mpt(const HfReader& r, ModelConfig& c) {
         const std::string type = nested.string_or("attn_type", "multihead_attention");
         const std::int64_t kv = nested.integer_or("kv_n_heads", 0, 0, kMaxHeads);
         c.kv_heads = type == "multiquery_attention" ? 1 : kv;
-        for (const Error& error : errors) r.error("attn_config", error.context + ": " + error.message);
+        for (const Error& error : errors)
+            r.error("attn_config", error.context + ": " + error.message);
     } else {
-        r.warn("/attn_config is absent: multi-head attention with ALiBi taken, the default of transformers for mpt");
+        r.warn(
+            "/attn_config is absent: multi-head attention with ALiBi taken, the default of transformers for "
+            "mpt");
     }
     c.positions = alibi ? PositionKind::Alibi : PositionKind::Learned;
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, true);
-    r.ignore({"learned_pos_emb", "embedding_fraction", "norm_type", "logit_scale", "init_config", "init_device"});
+    r.ignore(
+        {"learned_pos_emb", "embedding_fraction", "norm_type", "logit_scale", "init_config", "init_device"});
 }
 
 void decode_phi(const HfReader& r, ModelConfig& c) {
@@ -164,7 +170,8 @@ void decode_persimmon(const HfReader& r, ModelConfig& c) {
     biases(c, true, true, true);
     if (r.optional_flag({"qk_layernorm"}, true)) c.qk_norm = QkNormKind::LayerPerHead;
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, false);
-    if (r.model_type() == "fuyu") r.warn("the projection of image patches is not modelled: language model only");
+    if (r.model_type() == "fuyu")
+        r.warn("the projection of image patches is not modelled: language model only");
 }
 
 void decode_starcoder2(const HfReader& r, ModelConfig& c) {

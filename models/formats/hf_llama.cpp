@@ -1,5 +1,5 @@
-// Decoders with RMS norms and rotary positions. Defaults are those of transformers' configuration classes of the same
-// name (of the model's own repository for baichuan, chatglm, qwen and internlm).
+// Decoders with RMS norms and rotary positions. Defaults are those of transformers' configuration classes of
+// the same name (of the model's own repository for baichuan, chatglm, qwen and internlm).
 #include <array>
 
 #include "models/formats/hf_reader.hpp"
@@ -32,9 +32,10 @@ void read_llama(const HfReader& r, ModelConfig& c, const LlamaDefaults& d) {
     c.tied_embeddings = r.has({"tie_word_embeddings"}) ? r.flag({"tie_word_embeddings"}, d.tied) : d.tied;
     c.qkv_bias = c.attention_out_bias = r.optional_flag({"attention_bias"}, false);
     c.mlp_bias = r.optional_flag({"mlp_bias"}, false);
-    r.ignore({"rope_theta", "rope_scaling", "rope_parameters", "rms_norm_eps", "partial_rotary_factor", "pretraining_tp",
-              "original_max_position_embeddings", "query_pre_attn_scalar", "attn_logit_softcapping",
-              "final_logit_softcapping", "rope_local_base_freq", "cache_implementation", "hidden_act"});
+    r.ignore({"rope_theta", "rope_scaling", "rope_parameters", "rms_norm_eps", "partial_rotary_factor",
+              "pretraining_tp", "original_max_position_embeddings", "query_pre_attn_scalar",
+              "attn_logit_softcapping", "final_logit_softcapping", "rope_local_base_freq",
+              "cache_implementation", "hidden_act"});
 }
 
 void decode_llama(const HfReader& r, ModelConfig& c) {
@@ -57,7 +58,8 @@ void decode_qwen2(const HfReader& r, ModelConfig& c) {
         c.window = r.size({"sliding_window"}, 4096, 1, kMaxSeqLen);
         // Layers from max_window_layers on slide.
         const std::int64_t first = r.size({"max_window_layers"}, 28, 0, kMaxLayers);
-        for (std::int64_t i = 0; i < c.layers; ++i) c.sliding_layers.push_back(i >= first ? 1 : 0);
+        for (std::int64_t i = 0; i < c.layers; ++i)
+            c.sliding_layers.push_back(i >= first ? 1 : 0);
     }
     r.ignore({"sliding_window", "max_window_layers", "layer_types"});
 }
@@ -97,8 +99,8 @@ void decode_phi3(const HfReader& r, ModelConfig& c) {
     c.window = r.optional_size({"sliding_window"}, kMaxSeqLen);
     if (r.model_type() == "phi4mm") {
         r.warn("vision and audio encoders and their LoRA adapters are not modelled: language model only");
-        r.ignore({"audio_processor", "embd_layer", "vision_lora", "speech_lora", "img_processor", "full_attn_mod",
-                  "interpolate_factor", "lm_head_bias"});
+        r.ignore({"audio_processor", "embd_layer", "vision_lora", "speech_lora", "img_processor",
+                  "full_attn_mod", "interpolate_factor", "lm_head_bias"});
     }
 }
 
@@ -135,8 +137,8 @@ void decode_qwen(const HfReader& r, ModelConfig& c) {
     c.qkv_bias = true;
     c.attention_out_bias = c.mlp_bias = !r.optional_flag({"no_bias"}, true);
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, false);
-    r.ignore({"rotary_pct", "rotary_emb_base", "use_dynamic_ntk", "use_logn_attn", "use_flash_attn", "scale_attn_weights",
-              "fp16", "bf16", "fp32", "softmax_in_fp32", "onnx_safe"});
+    r.ignore({"rotary_pct", "rotary_emb_base", "use_dynamic_ntk", "use_logn_attn", "use_flash_attn",
+              "scale_attn_weights", "fp16", "bf16", "fp32", "softmax_in_fp32", "onnx_safe"});
 }
 
 void decode_baichuan(const HfReader& r, ModelConfig& c) {

@@ -1,4 +1,5 @@
-// Decoders with routed experts and latent attention. Defaults are those of transformers' configuration classes.
+// Decoders with routed experts and latent attention. Defaults are those of transformers' configuration
+// classes.
 #include <algorithm>
 #include <array>
 
@@ -13,11 +14,12 @@ struct MoeDefaults {
     std::int64_t experts, top_k, expert_ffn;
 };
 
-// Where the experts' width stands: in a key of its own beside the dense layers', or as intermediate_size itself. Other:
-// the caller reads both.
+// Where the experts' width stands: in a key of its own beside the dense layers', or as intermediate_size
+// itself. Other: the caller reads both.
 enum class ExpertWidth : std::uint8_t { Apart, Intermediate, Other };
 
-void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d, ExpertWidth width = ExpertWidth::Apart) {
+void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d,
+              ExpertWidth width = ExpertWidth::Apart) {
     read_sizes(r, c, d.sizes);
     c.kv_heads = d.kv_heads > 0 ? r.size({"num_key_value_heads"}, d.kv_heads, 1, kMaxHeads)
                                 : r.optional_size({"num_key_value_heads"}, kMaxHeads);
@@ -28,21 +30,40 @@ void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d, ExpertWid
     r.activation(c, {"hidden_act", "hidden_activation"}, "silu");
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, false);
     c.qkv_bias = c.attention_out_bias = r.optional_flag({"attention_bias"}, false);
-    c.experts = r.size({"num_experts", "num_local_experts", "n_routed_experts", "num_routed_experts"}, d.experts, 1,
-                       kMaxExperts);
-    c.experts_per_token = r.size({"num_experts_per_tok", "experts_per_token", "top_k_experts", "topk"}, d.top_k, 1,
-                                 kMaxExperts);
+    c.experts = r.size({"num_experts", "num_local_experts", "n_routed_experts", "num_routed_experts"},
+                       d.experts, 1, kMaxExperts);
+    c.experts_per_token = r.size({"num_experts_per_tok", "experts_per_token", "top_k_experts", "topk"},
+                                 d.top_k, 1, kMaxExperts);
     if (width == ExpertWidth::Apart) {
         c.ffn = r.size({"intermediate_size"}, d.ffn, 1, kMaxFfn);
         c.expert_ffn = r.size({"moe_intermediate_size"}, d.expert_ffn, 1, kMaxFfn);
     } else if (width == ExpertWidth::Intermediate) {
         c.expert_ffn = r.size({"intermediate_size"}, d.expert_ffn, 1, kMaxFfn);
     }
-    r.ignore({"norm_topk_prob", "router_aux_loss_coef", "router_jitter_noise", "output_router_logits", "scoring_func",
-              "routed_scaling_factor", "partial_rotary_factor", "rope_theta", "rope_scaling", "n_group", "topk_group",
-              "topk_method", "aux_loss_alpha", "seq_aux", "ep_size", "pretraining_tp", "moe_layer_freq", "rotary_dim",
-              "attention_dropout", "num_key_value_heads", "experts_per_token", "initial_context_length",
-              "swiglu_limit", "swiglu_alpha"});
+    r.ignore({"norm_topk_prob",
+              "router_aux_loss_coef",
+              "router_jitter_noise",
+              "output_router_logits",
+              "scoring_func",
+              "routed_scaling_factor",
+              "partial_rotary_factor",
+              "rope_theta",
+              "rope_scaling",
+              "n_group",
+              "topk_group",
+              "topk_method",
+              "aux_loss_alpha",
+              "seq_aux",
+              "ep_size",
+              "pretraining_tp",
+              "moe_layer_freq",
+              "rotary_dim",
+              "attention_dropout",
+              "num_key_value_heads",
+              "experts_per_token",
+              "initial_context_length",
+              "swiglu_limit",
+              "swiglu_alpha"});
 }
 
 void decode_mixtral(const HfReader& r, ModelConfig& c) {
@@ -93,7 +114,8 @@ void decode_olmoe(const HfReader& r, ModelConfig& c) {
 void read_latent(const HfReader& r, ModelConfig& c, std::int64_t q_rank) {
     // q_lora_rank null: queries are projected from the hidden state (DeepSeek-V2-Lite).
     c.q_lora_rank = r.optional_size({"q_lora_rank"}, kMaxHidden);
-    if (c.q_lora_rank == 0 && q_rank > 0) r.warn("/q_lora_rank is absent or null: queries without a latent taken");
+    if (c.q_lora_rank == 0 && q_rank > 0)
+        r.warn("/q_lora_rank is absent or null: queries without a latent taken");
     c.kv_lora_rank = r.size({"kv_lora_rank"}, 512, 1, kMaxHidden);
     c.qk_nope_head_dim = r.size({"qk_nope_head_dim"}, 128, 1, kMaxHidden);
     c.qk_rope_head_dim = r.size({"qk_rope_head_dim"}, 64, 1, kMaxHidden);
@@ -105,7 +127,8 @@ void read_latent(const HfReader& r, ModelConfig& c, std::int64_t q_rank) {
 void read_deepseek_experts(const HfReader& r, ModelConfig& c, std::int64_t dense) {
     const std::int64_t shared = r.optional_size({"n_shared_experts", "num_shared_experts"}, kMaxExperts);
     c.shared_expert_ffn = shared * c.expert_ffn;
-    if (c.shared_expert_ffn > kMaxFfn) r.error("n_shared_experts", "shared experts wider than " + std::to_string(kMaxFfn));
+    if (c.shared_expert_ffn > kMaxFfn)
+        r.error("n_shared_experts", "shared experts wider than " + std::to_string(kMaxFfn));
     c.first_dense_layers = r.size({"first_k_dense_replace"}, dense, 0, kMaxLayers);
     const std::int64_t frequency = r.optional_size({"moe_layer_freq"}, kMaxLayers);
     if (frequency > 1) {
@@ -128,7 +151,8 @@ void decode_deepseek_v3(const HfReader& r, ModelConfig& c) {
     read_deepseek_experts(r, c, 3);
     c.router_bias = true;  // e_score_correction_bias
     if (const std::int64_t modules = r.optional_size({"num_nextn_predict_layers"}, 64); modules > 0) {
-        r.warn("/num_nextn_predict_layers: the multi-token-prediction module is left out, as transformers does");
+        r.warn(
+            "/num_nextn_predict_layers: the multi-token-prediction module is left out, as transformers does");
     }
 }
 
@@ -166,7 +190,8 @@ void decode_llama4(const HfReader& r, ModelConfig& c) {
     c.window = r.optional_size({"attention_chunk_size"}, kMaxSeqLen);
     c.global_every = 4;
     if (r.has({"layer_types"})) read_layer_types(r, c, 4);
-    r.ignore({"no_rope_layers", "attn_temperature_tuning", "floor_scale", "attn_scale", "moe_layers", "for_llm_compressor"});
+    r.ignore({"no_rope_layers", "attn_temperature_tuning", "floor_scale", "attn_scale", "moe_layers",
+              "for_llm_compressor"});
 }
 
 void decode_openmoe(const HfReader& r, ModelConfig& c) {
@@ -183,7 +208,8 @@ void decode_mimo(const HfReader& r, ModelConfig& c) {
     c.v_head_dim = r.size({"v_head_dim"}, 128, 1, kMaxHidden);
     c.window = r.size({"sliding_window", "sliding_window_size"}, 128, 1, kMaxSeqLen);
     c.sliding_kv_heads = r.size({"swa_num_key_value_heads"}, 8, 1, kMaxHeads);
-    if (r.has({"swa_num_attention_heads"}) && r.size({"swa_num_attention_heads"}, 64, 1, kMaxHeads) != c.heads) {
+    if (r.has({"swa_num_attention_heads"}) &&
+        r.size({"swa_num_attention_heads"}, 64, 1, kMaxHeads) != c.heads) {
         r.error("swa_num_attention_heads", "differs from num_attention_heads: not modelled");
     }
     if (r.has({"swa_head_dim"}) && r.size({"swa_head_dim"}, 192, 1, kMaxHidden) != c.head_dim) {
@@ -198,7 +224,8 @@ void decode_mimo(const HfReader& r, ModelConfig& c) {
     c.attention_sinks = r.optional_flag({"add_swa_attention_sink_bias"}, false);
     c.sliding_sinks_only = !r.optional_flag({"add_full_attention_sink_bias"}, false);
     c.router_bias = true;
-    r.ignore({"swa_rope_theta", "swa_v_head_dim", "attention_chunk_size", "attention_value_scale", "n_shared_experts"});
+    r.ignore({"swa_rope_theta", "swa_v_head_dim", "attention_chunk_size", "attention_value_scale",
+              "n_shared_experts"});
 }
 
 void decode_minimax_m3(const HfReader& r, ModelConfig& c) {
@@ -206,7 +233,8 @@ void decode_minimax_m3(const HfReader& r, ModelConfig& c) {
     c.ffn = r.size({"dense_intermediate_size"}, 12288, 1, kMaxFfn);
     c.shared_expert_ffn = r.optional_size({"shared_intermediate_size"}, kMaxFfn) *
                           r.optional_size({"n_shared_experts"}, kMaxExperts);
-    if (c.shared_expert_ffn > kMaxFfn) r.error("n_shared_experts", "shared experts wider than " + std::to_string(kMaxFfn));
+    if (c.shared_expert_ffn > kMaxFfn)
+        r.error("n_shared_experts", "shared experts wider than " + std::to_string(kMaxFfn));
     if (r.has({"moe_layer_freq"})) read_layer_flags(r, "moe_layer_freq", c.layers, c.moe_layers);
     if (r.optional_flag({"use_qk_norm"}, false)) c.qk_norm = QkNormKind::PerHead;
     c.router_bias = r.optional_flag({"use_routing_bias"}, false);
@@ -214,11 +242,12 @@ void decode_minimax_m3(const HfReader& r, ModelConfig& c) {
         r.warn("/sparse_attention_config: the index branch is not modelled, attention is taken as dense");
     }
     if (r.has({"num_mtp_modules"})) r.warn("/num_mtp_modules: multi-token-prediction modules are left out");
-    r.ignore({"moe_intermediate_size", "attention_output_gate", "first_k_dense_replace", "num_nextn_predict_layers",
-              "qk_norm_type", "use_gemma_norm"});
+    r.ignore({"moe_intermediate_size", "attention_output_gate", "first_k_dense_replace",
+              "num_nextn_predict_layers", "qk_norm_type", "use_gemma_norm"});
 }
 
-// Gated linear attention in the layers that layer_types or full_attention_interval say, gated full attention in the rest.
+// Gated linear attention in the layers that layer_types or full_attention_interval say, gated full attention
+// in the rest.
 void read_gated_linear(const HfReader& r, ModelConfig& c) {
     c.linear_key_heads = r.size({"linear_num_key_heads"}, 16, 1, kMaxHeads);
     c.linear_value_heads = r.size({"linear_num_value_heads"}, 32, 1, kMaxHeads);
@@ -236,7 +265,8 @@ void read_gated_linear(const HfReader& r, ModelConfig& c) {
             c.linear_layers.push_back((i + 1) % (interval > 0 ? interval : 4) != 0 ? 1 : 0);
         }
     }
-    if (r.has({"mtp_num_hidden_layers"})) r.warn("/mtp_num_hidden_layers: multi-token-prediction modules are left out");
+    if (r.has({"mtp_num_hidden_layers"}))
+        r.warn("/mtp_num_hidden_layers: multi-token-prediction modules are left out");
     r.ignore({"attn_output_gate", "mamba_ssm_dtype", "mtp_use_dedicated_embeddings"});
 }
 

@@ -6,7 +6,8 @@ namespace tw {
 namespace {
 
 std::string default_used(const HfReader& r, const char* key, const std::string& value) {
-    return "/" + std::string(key) + " is absent: " + value + " taken, the default of transformers for " + r.model_type();
+    return "/" + std::string(key) + " is absent: " + value + " taken, the default of transformers for " +
+           r.model_type();
 }
 
 }  // namespace
@@ -56,10 +57,13 @@ std::int64_t HfReader::optional_size(Keys keys, std::int64_t high) const {
     return object_.has(key) ? object_.integer_or(key, 0, 0, high) : 0;
 }
 
-bool HfReader::optional_flag(Keys keys, bool fallback) const { return object_.boolean_or(name_of(keys), fallback); }
+bool HfReader::optional_flag(Keys keys, bool fallback) const {
+    return object_.boolean_or(name_of(keys), fallback);
+}
 
 void HfReader::ignore(Keys keys) const {
-    for (const char* key : keys) (void)object_.has(key);
+    for (const char* key : keys)
+        (void)object_.has(key);
 }
 
 void HfReader::activation(ModelConfig& c, Keys keys, const char* fallback) const {
@@ -74,17 +78,19 @@ void HfReader::activation(ModelConfig& c, Keys keys, const char* fallback) const
     } else if (plain == "silu" || plain == "swish" || plain.starts_with("swiglu")) {
         c.activation = ActivationKind::Silu;
     } else {
-        error(key, "unknown activation '" + name + "'", "known: gelu and its variants, relu, silu, swish, swiglu");
+        error(key, "unknown activation '" + name + "'",
+              "known: gelu and its variants, relu, silu, swish, swiglu");
     }
 }
 
 void read_sizes(const HfReader& r, ModelConfig& c, const HfSizes& defaults) {
     c.hidden = r.size({"hidden_size", "n_embd", "d_model", "n_embed", "dim"}, defaults.hidden, 1, kMaxHidden);
-    c.layers = r.size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"}, defaults.layers, 1, kMaxLayers);
+    c.layers =
+        r.size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"}, defaults.layers, 1, kMaxLayers);
     c.heads = r.size({"num_attention_heads", "n_head", "n_heads", "num_heads"}, defaults.heads, 1, kMaxHeads);
     c.vocab = r.size({"vocab_size", "padded_vocab_size"}, defaults.vocab, 1, kMaxVocab);
-    const Keys positions = {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
-                            "n_ctx"};
+    const Keys positions = {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length",
+                            "model_max_length",        "n_ctx"};
     // Alone in having no influence on a rotary model's arithmetic, the default needs no warning there.
     const char* key = r.name_of(positions);
     c.seq_len = r.has({key}) ? r.size({key}, defaults.positions, 1, kMaxSeqLen) : defaults.positions;
@@ -93,7 +99,8 @@ void read_sizes(const HfReader& r, ModelConfig& c, const HfSizes& defaults) {
 void read_layer_types(const HfReader& r, ModelConfig& c, std::int64_t pattern_fallback) {
     const Json* types = r.object().find("layer_types");
     if (types == nullptr) {
-        c.global_every = r.size({"sliding_window_pattern", "_sliding_window_pattern"}, pattern_fallback, 1, kMaxLayers);
+        c.global_every =
+            r.size({"sliding_window_pattern", "_sliding_window_pattern"}, pattern_fallback, 1, kMaxLayers);
         return;
     }
     r.ignore({"sliding_window_pattern", "_sliding_window_pattern"});
@@ -119,7 +126,8 @@ void read_layer_types(const HfReader& r, ModelConfig& c, std::int64_t pattern_fa
 bool read_layer_flags(const HfReader& r, const char* key, std::int64_t layers, std::vector<int>& out) {
     const Json& list = r.object().array(key);
     if (static_cast<std::int64_t>(list.size()) != layers) {
-        r.error(key, "has " + std::to_string(list.size()) + " entries for " + std::to_string(layers) + " layers");
+        r.error(key,
+                "has " + std::to_string(list.size()) + " entries for " + std::to_string(layers) + " layers");
         return false;
     }
     out.clear();

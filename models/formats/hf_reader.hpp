@@ -1,5 +1,5 @@
-// Shared by the decoders of Hugging Face configurations (hf_*.cpp): aliases of keys, defaults with a warning, and the
-// table of model types.
+// Shared by the decoders of Hugging Face configurations (hf_*.cpp): aliases of keys, defaults with a warning,
+// and the table of model types.
 #pragma once
 
 #include <initializer_list>
@@ -23,7 +23,8 @@ class HfReader {
     [[nodiscard]] const std::string& model_type() const { return model_type_; }
     [[nodiscard]] const JsonObject& object() const { return object_; }
 
-    // The first key present. Where none is: `fallback`, the value of transformers' configuration class, and a warning.
+    // The first key present. Where none is: `fallback`, the value of transformers' configuration class, and a
+    // warning.
     std::int64_t size(Keys keys, std::int64_t fallback, std::int64_t low, std::int64_t high) const;
     bool flag(Keys keys, bool fallback) const;
     std::string text(Keys keys, const char* fallback) const;
@@ -54,8 +55,8 @@ struct HfSizes {
     std::int64_t hidden, layers, heads, vocab, positions;
 };
 void read_sizes(const HfReader& r, ModelConfig& c, const HfSizes& defaults);
-// layer_types ("sliding_attention" / "full_attention"), else a pattern of every n-th layer global. A linear-attention
-// layer is an error.
+// layer_types ("sliding_attention" / "full_attention"), else a pattern of every n-th layer global. A
+// linear-attention layer is an error.
 void read_layer_types(const HfReader& r, ModelConfig& c, std::int64_t pattern_fallback);
 // A list of 0 and 1 a layer; false (with an error) where it is not one.
 bool read_layer_flags(const HfReader& r, const char* key, std::int64_t layers, std::vector<int>& out);

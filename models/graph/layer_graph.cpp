@@ -6,19 +6,22 @@ namespace tw {
 
 int LayerGraph::layer_classes() const {
     int classes = 0;
-    for (int i = 0; i < size(); ++i) classes = std::max(classes, layer(i).layer_class + 1);
+    for (int i = 0; i < size(); ++i)
+        classes = std::max(classes, layer(i).layer_class + 1);
     return classes;
 }
 
 std::int64_t LayerGraph::parameters() const {
     std::int64_t sum = -tied_parameters;
-    for (int i = 0; i < size(); ++i) sum += layer(i).model->parameters();
+    for (int i = 0; i < size(); ++i)
+        sum += layer(i).model->parameters();
     return sum;
 }
 
 std::int64_t LayerGraph::active_parameters() const {
     std::int64_t sum = -tied_parameters;
-    for (int i = 0; i < size(); ++i) sum += layer(i).model->active_parameters();
+    for (int i = 0; i < size(); ++i)
+        sum += layer(i).model->active_parameters();
     return sum;
 }
 
@@ -48,9 +51,10 @@ double LayerGraph::cut_bytes(int cut, const WorkShape& shape) const {
         }
         elements += widest;
     }
-    const double samples = counts_tokens ? static_cast<double>(shape.microbatch) * static_cast<double>(shape.seq_len) /
-                                               static_cast<double>(shape.cp)
-                                         : static_cast<double>(shape.microbatch);
+    const double samples = counts_tokens
+                               ? static_cast<double>(shape.microbatch) * static_cast<double>(shape.seq_len) /
+                                     static_cast<double>(shape.cp)
+                               : static_cast<double>(shape.microbatch);
     const double split = shape.sequence_parallel && shape.tp > 1 ? shape.tp : 1;
     return elements * samples * bytes_per_element(shape.precision) / split;
 }

@@ -5,8 +5,9 @@
 namespace tw {
 namespace {
 
-// (query, key) pairs that a fused attention evaluates for one sequence and head. Context parallelism hands a rank
-// seq_q < seq_kv queries spread evenly over the sequence (zigzag), so it owns seq_q / seq_kv of all pairs.
+// (query, key) pairs that a fused attention evaluates for one sequence and head. Context parallelism hands a
+// rank seq_q < seq_kv queries spread evenly over the sequence (zigzag), so it owns seq_q / seq_kv of all
+// pairs.
 double attended_pairs(const Attention& a, bool causal_half) {
     const double q = static_cast<double>(a.seq_q);
     const double kv = static_cast<double>(a.seq_kv);
@@ -44,7 +45,8 @@ struct DeviceBytes {
         const double out = g.accumulate ? 8.0 : e;  // fp32 main gradients: read and written
         return (e * (m * k + k * n) + out * m * n) * static_cast<double>(g.batch * g.groups);
     }
-    // q, k, v read and the output written once; the backward reads these and the output's gradient and writes three.
+    // q, k, v read and the output written once; the backward reads these and the output's gradient and writes
+    // three.
     double operator()(const Attention& a) const {
         const double e = bytes_per_element(a.precision);
         const double b = static_cast<double>(a.batch);
@@ -70,9 +72,13 @@ struct DeviceBytes {
 
 }  // namespace
 
-FlopCount op_flops(const Op& op, bool causal_half) { return FlopCount(std::visit(Flops{causal_half}, op.body)); }
+FlopCount op_flops(const Op& op, bool causal_half) {
+    return FlopCount(std::visit(Flops{causal_half}, op.body));
+}
 
-double op_bytes(const Op& op) { return std::visit(DeviceBytes{}, op.body); }
+double op_bytes(const Op& op) {
+    return std::visit(DeviceBytes{}, op.body);
+}
 
 int bytes_per_element(Precision precision) {
     switch (precision) {

@@ -28,7 +28,8 @@ struct Gpt {
 Gpt gpt(const char* name) {
     auto model = load_model(name);
     TW_CHECK(model.has_value());
-    return {static_cast<double>(model->graph.hidden), static_cast<double>(model->graph.heads), std::move(model->graph)};
+    return {static_cast<double>(model->graph.hidden), static_cast<double>(model->graph.heads),
+            std::move(model->graph)};
 }
 
 // Korthikanti et al. 2022, section 4: fp16, dropout, unfused attention.
@@ -53,11 +54,13 @@ TEST(ActivationBytes, KorthikantiEquations) {
                 const double s = 2048, h = model.h, a = model.a, sbh = s * static_cast<double>(b) * h;
                 const double core = 5 * a * s / h;
                 const LayerWork tensor = layer.work(korthikanti(b, 2048, t, false));
-                EXPECT_DOUBLE_EQ(kept(tensor, Recompute::None), sbh * (10 + 24.0 / t + core / t)) << name << " t=" << t;
+                EXPECT_DOUBLE_EQ(kept(tensor, Recompute::None), sbh * (10 + 24.0 / t + core / t))
+                    << name << " t=" << t;
                 EXPECT_DOUBLE_EQ(kept(tensor, Recompute::Selective), sbh * (10 + 24.0 / t));
                 EXPECT_DOUBLE_EQ(kept(tensor, Recompute::Full), 2 * sbh);
                 const LayerWork sequence = layer.work(korthikanti(b, 2048, t, true));
-                EXPECT_DOUBLE_EQ(kept(sequence, Recompute::None), sbh / t * (34 + core)) << name << " t=" << t;
+                EXPECT_DOUBLE_EQ(kept(sequence, Recompute::None), sbh / t * (34 + core))
+                    << name << " t=" << t;
                 EXPECT_DOUBLE_EQ(kept(sequence, Recompute::Selective), sbh / t * 34);
                 EXPECT_DOUBLE_EQ(kept(sequence, Recompute::Full), 2 * sbh / t);
             }
@@ -84,7 +87,8 @@ TEST(ActivationBytes, FusedAttentionKeepsStatisticsOnly) {
     EXPECT_DOUBLE_EQ(kept(work, Recompute::Selective), tokens * 34 * model.h / 8);
 }
 
-// One H200, PyTorch 2.11, eager GPT-2 with fused attention: measured within 0.6 % (autocast, four rows) and 0.0 % (fp32).
+// One H200, PyTorch 2.11, eager GPT-2 with fused attention: measured within 0.6 % (autocast, four rows) and
+// 0.0 % (fp32).
 TEST(ActivationBytes, EagerMeasured) {
     const Gpt model = gpt("gpt2-small");
     const LayerGraph& g = model.graph;
@@ -100,8 +104,8 @@ TEST(ActivationBytes, EagerMeasured) {
             const LayerWork work = g.layer(i).model->work(shape);
             bytes += kept(work, Recompute::None) + work.transient_backward_bytes;
             for (const SavedTensor& t : work.saved) {
-                if (t.name == "attn.qkv" || t.name == "attn.proj" || t.name == "mlp.up" || t.name == "mlp.down" ||
-                    t.name == "head.logits") {
+                if (t.name == "attn.qkv" || t.name == "attn.proj" || t.name == "mlp.up" ||
+                    t.name == "mlp.down" || t.name == "head.logits") {
                     casts += t.bytes;
                 }
             }
@@ -109,18 +113,21 @@ TEST(ActivationBytes, EagerMeasured) {
         return with_casts ? casts : bytes - casts;
     };
     shape.precision = Precision::Fp32;
-    EXPECT_DOUBLE_EQ(total(false), 12 * tokens * (64 * h + 16 + 4 * a) + 12 * tokens * h + 12 * tokens * vocab);
+    EXPECT_DOUBLE_EQ(total(false),
+                     12 * tokens * (64 * h + 16 + 4 * a) + 12 * tokens * h + 12 * tokens * vocab);
     shape.precision = Precision::Bf16;
     shape.autocast = true;
-    EXPECT_DOUBLE_EQ(total(false), 12 * tokens * (36 * h + 16 + 4 * a) + 14 * tokens * h + 12 * tokens * vocab);
-    // The cast copies of the weights: two bytes for each parameter of a matrix product (the tied table included).
+    EXPECT_DOUBLE_EQ(total(false),
+                     12 * tokens * (36 * h + 16 + 4 * a) + 14 * tokens * h + 12 * tokens * vocab);
+    // The cast copies of the weights: two bytes for each parameter of a matrix product (the tied table
+    // included).
     const double matrices = static_cast<double>(g.parameters()) - 1024 * h - (12 * 4 + 2) * h;
     EXPECT_DOUBLE_EQ(total(true), 2 * matrices);
 }
 
 TEST(ActivationBytes, LogitsAndTheirLoss) {
-    // GPT-2 large, 4 sequences of 1024, padded vocabulary 50304: 393 MiB of fp16 logits, 786 MiB each for the fp32 copy
-    // and its gradient (NVIDIA/Megatron-LM#525: "tried to allocate 786.00 MiB").
+    // GPT-2 large, 4 sequences of 1024, padded vocabulary 50304: 393 MiB of fp16 logits, 786 MiB each for the
+    // fp32 copy and its gradient (NVIDIA/Megatron-LM#525: "tried to allocate 786.00 MiB").
     const Gpt model = gpt("gpt2-large");
     WorkShape shape;
     shape.microbatch = 4;

@@ -9,7 +9,9 @@
 namespace tw {
 namespace {
 
-bool is_model(std::string_view text) { return text.find("\"trainwright/model\"") != std::string_view::npos; }
+bool is_model(std::string_view text) {
+    return text.find("\"trainwright/model\"") != std::string_view::npos;
+}
 
 std::string errors_of(const std::string& text) {
     const auto config = parse_model_config(text, "fixture");
@@ -37,7 +39,8 @@ TEST(ModelConfigJson, PresetsRoundTrip) {
 }
 
 TEST(ModelConfigJson, StrictAndComplete) {
-    const std::string head = R"({"schema":"trainwright/model","version":1,"name":"x","family":"gpt","layers":2,"hidden":64,"heads":4)";
+    const std::string head =
+        R"({"schema":"trainwright/model","version":1,"name":"x","family":"gpt","layers":2,"hidden":64,"heads":4)";
     EXPECT_EQ(errors_of(head + R"(,"ffn":256,"vocab":100})"), "");
     EXPECT_NE(errors_of(head + R"(,"fnn":256})").find("did you mean 'ffn'"), std::string::npos);
     EXPECT_NE(errors_of(head + R"(,"norm":"batch"})").find("/norm"), std::string::npos);
@@ -46,8 +49,10 @@ TEST(ModelConfigJson, StrictAndComplete) {
     EXPECT_NE(errors_of(head + R"(,"moe_layers":[0,2]})").find("/moe_layers"), std::string::npos);
     EXPECT_NE(errors_of(R"({"schema":"trainwright/plan","version":1})").find("/schema"), std::string::npos);
     EXPECT_NE(errors_of(R"({"schema":"trainwright/model","version":2})").find("/version"), std::string::npos);
-    const std::string missing = errors_of(R"({"schema":"trainwright/model","version":1,"name":"x","family":"gpt"})");
-    for (const char* key : {"/layers", "/hidden", "/heads"}) EXPECT_NE(missing.find(key), std::string::npos);
+    const std::string missing =
+        errors_of(R"({"schema":"trainwright/model","version":1,"name":"x","family":"gpt"})");
+    for (const char* key : {"/layers", "/hidden", "/heads"})
+        EXPECT_NE(missing.find(key), std::string::npos);
 }
 
 TEST(BuildModel, RulesBetweenFields) {
@@ -72,8 +77,11 @@ TEST(BuildModel, RulesBetweenFields) {
     EXPECT_NE(broken([](ModelConfig& m) { m.family = "gtp"; }).find("did you mean 'gpt'"), std::string::npos);
     EXPECT_NE(broken([](ModelConfig& m) { m.family = "moe"; }).find("/model/experts"), std::string::npos);
     EXPECT_NE(broken([](ModelConfig& m) { m.family = "bert"; }).find("/model/causal"), std::string::npos);
-    EXPECT_NE(broken([](ModelConfig& m) { m.sliding_layers = {1}, m.window = 4; }).find("/model/sliding_layers"), std::string::npos);
-    EXPECT_NE(broken([](ModelConfig& m) { m.kv_lora_rank = 8; }).find("/model/kv_lora_rank"), std::string::npos);
+    EXPECT_NE(
+        broken([](ModelConfig& m) { m.sliding_layers = {1}, m.window = 4; }).find("/model/sliding_layers"),
+        std::string::npos);
+    EXPECT_NE(broken([](ModelConfig& m) { m.kv_lora_rank = 8; }).find("/model/kv_lora_rank"),
+              std::string::npos);
     EXPECT_NE(broken([](ModelConfig& m) { m.hidden = -1; }).find("/model/hidden"), std::string::npos);
 }
 
@@ -88,6 +96,14 @@ TEST(BuildModel, PredictionModuleOfDeepSeekV3) {
     EXPECT_NEAR(static_cast<double>(with->parameters() - without->parameters()), 11.6e9, 0.1e9);
     EXPECT_EQ(with->blocks, 61);
     EXPECT_GT(with->layer(with->size() - 2).model->model_flops(1, 4096, true).value, 0);
+}
+
+TEST(LoadModel, CarriesTheConfiguration) {
+    const auto model = load_model("mixtral-8x7b");
+    ASSERT_TRUE(model && model->config);
+    const auto again = build_model(*model->config);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->parameters(), model->graph.parameters());
 }
 
 TEST(LoadModel, UnknownNames) {

@@ -49,9 +49,12 @@ const Published kPublished[] = {
     {"gpt-oss-120b", 116'829'156'672, "all experts, biases and sinks; OpenAI 2025, table 1 (116.83B)"},
     {"deepseek-v2-lite", 15'706'484'224, "all experts; hub deepseek-ai/DeepSeek-V2-Lite"},
     {"deepseek-v2", 235'741'434'880, "all experts; hub deepseek-ai/DeepSeek-V2"},
-    {"deepseek-v3", 671'026'419'200, "without the prediction module, router score corrections included; DeepSeek-AI 2024 (671B)"},
-    {"bert-base", 110'106'428, "pre-training heads, tied; hub google-bert/bert-base-uncased, BertForPreTraining"},
-    {"bert-large", 336'226'108, "pre-training heads, tied; hub google-bert/bert-large-uncased, BertForPreTraining"},
+    {"deepseek-v3", 671'026'419'200,
+     "without the prediction module, router score corrections included; DeepSeek-AI 2024 (671B)"},
+    {"bert-base", 110'106'428,
+     "pre-training heads, tied; hub google-bert/bert-base-uncased, BertForPreTraining"},
+    {"bert-large", 336'226'108,
+     "pre-training heads, tied; hub google-bert/bert-large-uncased, BertForPreTraining"},
     {"t5-3b", 2'851'598'336, "one table for encoder, decoder and head; hub google-t5/t5-3b"},
     {"t5-11b", 11'307'321'344, "one table for encoder, decoder and head; hub google-t5/t5-11b"},
     {"bart-large", 406'291'456, "one table for encoder, decoder and head; hub facebook/bart-large"},
@@ -71,8 +74,10 @@ TEST(ParameterCount, EqualsPublished) {
 
 // Korthikanti et al. 2022, table 3 rounds to a tenth of a billion.
 TEST(ParameterCount, KorthikantiTable3) {
-    const std::pair<const char*, double> rows[] = {
-        {"megatron-22b", 22.0e9}, {"gpt3-175b", 175.0e9}, {"megatron-530b", 529.6e9}, {"megatron-1t", 1008.0e9}};
+    const std::pair<const char*, double> rows[] = {{"megatron-22b", 22.0e9},
+                                                   {"gpt3-175b", 175.0e9},
+                                                   {"megatron-530b", 529.6e9},
+                                                   {"megatron-1t", 1008.0e9}};
     for (const auto& [name, count] : rows) {
         const auto model = load_model(name);
         ASSERT_TRUE(model) << to_string(model.errors());
@@ -82,8 +87,10 @@ TEST(ParameterCount, KorthikantiTable3) {
 
 TEST(ParameterCount, ActiveParametersOfExperts) {
     // Jiang et al. 2024: 12.9B active; Qwen3 table 2: 3.3B and 22B; DeepSeek-V3: 37B.
-    const std::pair<const char*, double> rows[] = {
-        {"mixtral-8x7b", 12.9e9}, {"qwen3-30b-a3b", 3.35e9}, {"qwen3-235b-a22b", 22.2e9}, {"deepseek-v3", 37.55e9}};
+    const std::pair<const char*, double> rows[] = {{"mixtral-8x7b", 12.9e9},
+                                                   {"qwen3-30b-a3b", 3.35e9},
+                                                   {"qwen3-235b-a22b", 22.2e9},
+                                                   {"deepseek-v3", 37.55e9}};
     for (const auto& [name, count] : rows) {
         const auto model = load_model(name);
         ASSERT_TRUE(model) << to_string(model.errors());
@@ -95,8 +102,9 @@ TEST(ParameterCount, ActiveParametersOfExperts) {
 }
 
 TEST(ParameterCount, RanksHoldTheWholeModelBetweenThem) {
-    for (const std::string& name : {std::string("gpt3-175b"), std::string("llama3-70b"), std::string("mixtral-8x7b"),
-                                    std::string("deepseek-v3"), std::string("t5-11b"), std::string("bert-large")}) {
+    for (const std::string& name :
+         {std::string("gpt3-175b"), std::string("llama3-70b"), std::string("mixtral-8x7b"),
+          std::string("deepseek-v3"), std::string("t5-11b"), std::string("bert-large")}) {
         const auto model = load_model(name);
         ASSERT_TRUE(model);
         for (int i = 0; i < model->graph.size(); ++i) {
@@ -130,7 +138,8 @@ TEST(PaddedVocab, MegatronRule) {
     EXPECT_EQ(padded_vocab(50257, 128, 2), 50432);
     EXPECT_EQ(padded_vocab(50257, 128, 4), 50688);
     EXPECT_EQ(padded_vocab(50257, 128, 8), 51200);
-    for (const int tp : {1, 2, 4, 8}) EXPECT_EQ(padded_vocab(50257, 1024 / tp, tp), 51200);
+    for (const int tp : {1, 2, 4, 8})
+        EXPECT_EQ(padded_vocab(50257, 1024 / tp, tp), 51200);
     EXPECT_EQ(padded_vocab(32002, 128, 2), 32256);
     EXPECT_EQ(padded_vocab(32002, 128, 2) - 32002, 254);
     EXPECT_EQ(padded_vocab(151'936, 64, 2), 151'936);

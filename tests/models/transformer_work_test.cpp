@@ -1,8 +1,9 @@
-// The operations of a layer: shapes per rank, the three forms of each product, collectives and where they stand.
-#include <gtest/gtest.h>
-
+// The operations of a layer: shapes per rank, the three forms of each product, collectives and where they
+// stand.
 #include <algorithm>
 #include <chrono>
+
+#include <gtest/gtest.h>
 
 #include "models/families/registry.hpp"
 #include "models/load_model.hpp"
@@ -23,7 +24,8 @@ LayerWork block(const char* name, const WorkShape& shape, int layer = 1) {
 std::vector<Gemm> gemms(const std::vector<Op>& ops, std::string_view name) {
     std::vector<Gemm> found;
     for (const Op& op : ops) {
-        if (op.name == name && std::holds_alternative<Gemm>(op.body)) found.push_back(std::get<Gemm>(op.body));
+        if (op.name == name && std::holds_alternative<Gemm>(op.body))
+            found.push_back(std::get<Gemm>(op.body));
     }
     return found;
 }
@@ -36,7 +38,8 @@ struct Collectives {
 Collectives collectives(const std::vector<Op>& ops, CollectiveKind kind, Axis axis) {
     Collectives sum;
     for (const Op& op : ops) {
-        if (const auto* c = std::get_if<CollectiveOp>(&op.body); c != nullptr && c->kind == kind && c->axis == axis) {
+        if (const auto* c = std::get_if<CollectiveOp>(&op.body);
+            c != nullptr && c->kind == kind && c->axis == axis) {
             ++sum.count;
             sum.bytes += c->bytes;
         }
@@ -101,7 +104,8 @@ TEST(TransformerWork, SequenceParallelGathersAndScatters) {
     const LayerWork w = block("gpt3-175b", shape);
     EXPECT_EQ(collectives(w.forward, CollectiveKind::AllGather, Axis::Tp).count, 2);
     EXPECT_EQ(collectives(w.forward, CollectiveKind::ReduceScatter, Axis::Tp).count, 2);
-    // Backward: the gradient is gathered at the exit, the input again at the entry; the input's gradient is scattered.
+    // Backward: the gradient is gathered at the exit, the input again at the entry; the input's gradient is
+    // scattered.
     EXPECT_EQ(collectives(w.backward, CollectiveKind::AllGather, Axis::Tp).count, 4);
     EXPECT_EQ(collectives(w.backward, CollectiveKind::ReduceScatter, Axis::Tp).count, 2);
     EXPECT_EQ(collectives(w.backward, CollectiveKind::AllReduce, Axis::Tp).count, 0);
@@ -116,7 +120,8 @@ TEST(TransformerWork, SequenceParallelGathersAndScatters) {
 // Every overlapping collective is waited for before the layer's gradient leaves it.
 TEST(TransformerWork, OverlapsAreJoined) {
     for (const bool sp : {false, true}) {
-        for (const char* name : {"gpt3-175b", "llama3-8b", "deepseek-v3", "gpt-neox-20b", "t5-11b", "mixtral-8x7b"}) {
+        for (const char* name :
+             {"gpt3-175b", "llama3-8b", "deepseek-v3", "gpt-neox-20b", "t5-11b", "mixtral-8x7b"}) {
             WorkShape shape;
             shape.tp = 2;
             shape.cp = 2;
@@ -251,8 +256,8 @@ TEST(TransformerWork, UnfusedAttentionIsTwoBatchedProducts) {
     }
 }
 
-// Narayanan 2021, equation 3, for one iteration without recomputation: 72 b s l h^2 (1 + s/(6h) + V/(12 l h)); forward is
-// a third. With causal attention halved, the middle term halves.
+// Narayanan 2021, equation 3, for one iteration without recomputation: 72 b s l h^2 (1 + s/(6h) + V/(12 l
+// h)); forward is a third. With causal attention halved, the middle term halves.
 TEST(ModelFlops, MegatronConvention) {
     const LayerGraph graph = graph_of("gpt3-175b");
     const double b = 4, s = 2048, l = 96, h = 12288, v = 51200;
@@ -262,7 +267,8 @@ TEST(ModelFlops, MegatronConvention) {
     EXPECT_NEAR(graph.model_flops(4, 2048, true).value / half, 1, 1e-12);
 }
 
-// Megatron-LM, num_floating_point_operations: gated MLPs count three products, grouped queries their own width.
+// Megatron-LM, num_floating_point_operations: gated MLPs count three products, grouped queries their own
+// width.
 TEST(ModelFlops, GroupedQueriesAndGatedMlp) {
     const LayerGraph graph = graph_of("llama3-8b");
     const double tokens = 8192, h = 4096, f = 14336, v = 128256;
@@ -270,7 +276,8 @@ TEST(ModelFlops, GroupedQueriesAndGatedMlp) {
     EXPECT_NEAR(graph.model_flops(1, 8192).value / (2 * tokens * (32 * layer + h * v)), 1, 1e-12);
 }
 
-// The forward's products, summed over ops, are what model_flops says, for every family without padding or parallelism.
+// The forward's products, summed over ops, are what model_flops says, for every family without padding or
+// parallelism.
 TEST(ModelFlops, AgreesWithTheOperations) {
     for (const std::string& name : model_names()) {
         const auto model = load_model(name);
@@ -286,7 +293,8 @@ TEST(ModelFlops, AgreesWithTheOperations) {
                 (op.name == "moe.router" ? router : forward) += op_flops(op).value;
             }
             for (const Op& op : w.backward) {
-                if (std::holds_alternative<Gemm>(op.body) && op.name != "moe.router") backward += op_flops(op).value;
+                if (std::holds_alternative<Gemm>(op.body) && op.name != "moe.router")
+                    backward += op_flops(op).value;
             }
             const double stated = graph.layer(i).model->model_flops(1, 5120, true).value;
             EXPECT_NEAR(forward, stated, 1e-3 * stated) << name << " " << graph.layer(i).name;
@@ -295,6 +303,22 @@ TEST(ModelFlops, AgreesWithTheOperations) {
             }
         }
     }
+}
+
+// Full recomputation runs blocks again, embeddings and heads never: the logits stay.
+TEST(TransformerWork, EmbeddingsAndHeadsAreNotRecomputed) {
+    const LayerGraph graph = graph_of("gpt3-175b");
+    for (const int i : {0, graph.size() - 1}) {
+        const LayerWork w = graph.layer(i).model->work({});
+        for (const Op& op : w.forward)
+            EXPECT_EQ(op.recompute, RecomputeLevel::None) << op.name;
+        for (const SavedTensor& t : w.saved)
+            EXPECT_EQ(t.keep, SavedTensor::Keep::Boundary) << t.name;
+    }
+    int again = 0;
+    for (const Op& op : graph.layer(1).model->work({}).forward)
+        again += op.recompute != RecomputeLevel::None ? 1 : 0;
+    EXPECT_GT(again, 8);
 }
 
 TEST(LayerGraph, CutBytes) {
@@ -320,21 +344,22 @@ TEST(LayerGraph, EncoderOutputCrossesEveryDecoderCut) {
     }
     ASSERT_GT(decoder, 0);
     EXPECT_DOUBLE_EQ(t5.cut_bytes(10, shape), one);
-    EXPECT_DOUBLE_EQ(t5.cut_bytes(decoder + 1, shape), 2 * one);        // the encoder's output and the decoder's
-    EXPECT_DOUBLE_EQ(t5.cut_bytes(t5.size() - 1, shape), one);          // before the head: nobody needs the encoder
+    EXPECT_DOUBLE_EQ(t5.cut_bytes(decoder + 1, shape), 2 * one);  // the encoder's output and the decoder's
+    EXPECT_DOUBLE_EQ(t5.cut_bytes(t5.size() - 1, shape), one);    // before the head: nobody needs the encoder
 }
 
 TEST(LayerGraph, EqualLayersShareAClass) {
     EXPECT_EQ(graph_of("gpt3-175b").layer_classes(), 3);
-    EXPECT_EQ(graph_of("gemma2-9b").layer_classes(), 4);   // sliding and global
-    EXPECT_EQ(graph_of("deepseek-v3").layer_classes(), 4); // dense and sparse
+    EXPECT_EQ(graph_of("gemma2-9b").layer_classes(), 4);    // sliding and global
+    EXPECT_EQ(graph_of("deepseek-v3").layer_classes(), 4);  // dense and sparse
 }
 
 TEST(LayerModel, Divisibility) {
     const LayerGraph graph = graph_of("llama3-70b");
     const auto rules = graph.layer(1).model->divisibility();
     const auto find = [&](std::string_view name) {
-        const auto it = std::find_if(rules.begin(), rules.end(), [&](const auto& rule) { return rule.name == name; });
+        const auto it =
+            std::find_if(rules.begin(), rules.end(), [&](const auto& rule) { return rule.name == name; });
         return it == rules.end() ? -1 : it->value;
     };
     EXPECT_EQ(find("num_attention_heads"), 64);
@@ -354,7 +379,8 @@ TEST(LayerModel, WorkIsCheap) {
         shape.microbatch = 1 + i % 8;
         sum += graph.layer(1).model->work(shape).output_bytes;
     }
-    const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / 2000;
+    const double us =
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / 2000;
     EXPECT_GT(sum, 0);
     EXPECT_LT(us, 200) << "a search asks for thousands of shapes; about 5 us on an idle machine";
 }
