@@ -1,12 +1,12 @@
 #include "base/si_format.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <span>
+
+#include <fmt/format.h>
 
 namespace tw {
 namespace {
@@ -75,15 +75,18 @@ std::string not_finite(double value) {
 }
 
 std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+    while (!text.empty() && text.front() == ' ')
+        text.remove_prefix(1);
+    while (!text.empty() && text.back() == ' ')
+        text.remove_suffix(1);
     return text;
 }
 
 Result<double> parse_quantity(std::string_view text, std::span<const std::span<const UnitStep>> tables,
                               std::string_view what, std::string_view known) {
     const auto refuse = [&](std::string message) {
-        return Error{ErrorCode::Usage, std::move(message), std::string(text), fmt::format("known units: {}", known)};
+        return Error{ErrorCode::Usage, std::move(message), std::string(text),
+                     fmt::format("known units: {}", known)};
     };
     std::string_view rest = trimmed(text);
     if (!rest.empty() && rest.front() == '+') rest.remove_prefix(1);
@@ -109,12 +112,15 @@ std::string format_duration(double seconds, int digits) {
     return fmt::format("{} {}", s.number, s.unit);
 }
 
-std::string format_sim_time(SimTime time, int digits) { return format_duration(to_seconds(time).value, digits); }
+std::string format_sim_time(SimTime time, int digits) {
+    return format_duration(to_seconds(time).value, digits);
+}
 
 std::string format_bytes(double bytes, ByteUnit unit, int digits) {
     if (!std::isfinite(bytes)) return not_finite(bytes);
-    const std::span<const UnitStep> table = unit == ByteUnit::Binary ? std::span<const UnitStep>(kBinaryBytes)
-                                                                     : std::span<const UnitStep>(kDecimalBytes);
+    const std::span<const UnitStep> table = unit == ByteUnit::Binary
+                                                ? std::span<const UnitStep>(kBinaryBytes)
+                                                : std::span<const UnitStep>(kDecimalBytes);
     if (std::abs(bytes) < 1000 && bytes == std::floor(bytes)) return fmt::format("{:.0f} B", bytes);
     const Scaled s = scale(bytes, table, digits);
     return fmt::format("{} {}", s.number, s.unit);
@@ -140,8 +146,8 @@ std::string format_short_count(double count, int digits) {
 
 std::string format_rate(double per_second, std::string_view unit, int digits) {
     if (!std::isfinite(per_second)) return not_finite(per_second);
-    if (unit == "B/s" || unit == "FLOP/s" || unit == "bit/s" || unit == "FLOP" || unit == "W" || unit == "J" ||
-        unit == "Wh") {
+    if (unit == "B/s" || unit == "FLOP/s" || unit == "bit/s" || unit == "FLOP" || unit == "W" ||
+        unit == "J" || unit == "Wh") {
         const Scaled s = scale(per_second, kPrefixes, digits);
         return fmt::format("{} {}{}", s.number, s.unit, unit);
     }
@@ -155,7 +161,9 @@ std::string format_percent(double share, int decimals) {
     return text + " %";
 }
 
-std::string format_exact(double value) { return fmt::format("{}", value); }
+std::string format_exact(double value) {
+    return fmt::format("{}", value);
+}
 
 Result<double> parse_duration(std::string_view text) {
     static constexpr std::array kAscii = {UnitStep{"us", 1e-6}};
@@ -165,7 +173,8 @@ Result<double> parse_duration(std::string_view text) {
 
 Result<double> parse_bytes(std::string_view text) {
     const std::array<std::span<const UnitStep>, 2> tables = {kDecimalBytes, kBinaryBytes};
-    return parse_quantity(text, tables, "size", "B, kB MB GB TB PB (powers of 1000), KiB MiB GiB TiB PiB (of 1024)");
+    return parse_quantity(text, tables, "size",
+                          "B, kB MB GB TB PB (powers of 1000), KiB MiB GiB TiB PiB (of 1024)");
 }
 
 }  // namespace tw

@@ -1,9 +1,9 @@
 #include "base/text_style.hpp"
 
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
+
+#include <unistd.h>
 
 namespace tw {
 namespace {
@@ -12,8 +12,8 @@ struct Range {
     char32_t first, last;
 };
 
-// Zero-width: combining marks, zero-width spaces and joiners, variation selectors (Unicode 15, general category Mn and Cf,
-// the blocks that occur in Latin, Greek and symbol text).
+// Zero-width: combining marks, zero-width spaces and joiners, variation selectors (Unicode 15, general
+// category Mn and Cf, the blocks that occur in Latin, Greek and symbol text).
 constexpr std::array kZeroWidth = {Range{0x0300, 0x036F}, Range{0x200B, 0x200F}, Range{0x20D0, 0x20F0},
                                    Range{0xFE00, 0xFE0F}, Range{0xFEFF, 0xFEFF}};
 // Wide: East_Asian_Width W and F of Unicode 15, by block.
@@ -36,7 +36,8 @@ char32_t next_code_point(std::string_view text, std::size_t& at) {
     const unsigned char lead = byte(at++);
     const int more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC0 ? 1 : 0;
     char32_t c = more == 3 ? lead & 0x07U : more == 2 ? lead & 0x0FU : more == 1 ? lead & 0x1FU : lead;
-    for (int i = 0; i < more && at < text.size() && (byte(at) & 0xC0U) == 0x80U; ++i) c = (c << 6U) | (byte(at++) & 0x3FU);
+    for (int i = 0; i < more && at < text.size() && (byte(at) & 0xC0U) == 0x80U; ++i)
+        c = (c << 6U) | (byte(at++) & 0x3FU);
     return c;
 }
 
@@ -56,7 +57,8 @@ std::size_t display_width(std::string_view text) {
     for (std::size_t at = 0; at < text.size();) {
         if (text[at] == '\x1b' && at + 1 < text.size() && text[at + 1] == '[') {  // CSI: up to its final byte
             at += 2;
-            while (at < text.size() && (text[at] < '@' || text[at] > '~')) ++at;
+            while (at < text.size() && (text[at] < '@' || text[at] > '~'))
+                ++at;
             ++at;
             continue;
         }
@@ -81,7 +83,8 @@ std::string styled(std::string_view text, TextStyle style, bool colour) {
     // ECMA-48 SGR codes.
     static constexpr std::array<const char*, 9> kCodes = {"", "1", "2", "31", "32", "33", "34", "35", "36"};
     if (!colour || style == TextStyle::Plain || text.empty()) return std::string(text);
-    return "\x1b[" + std::string(kCodes[static_cast<std::size_t>(style)]) + "m" + std::string(text) + "\x1b[0m";
+    return "\x1b[" + std::string(kCodes[static_cast<std::size_t>(style)]) + "m" + std::string(text) +
+           "\x1b[0m";
 }
 
 }  // namespace tw

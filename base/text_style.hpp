@@ -13,7 +13,8 @@ enum class ColourMode : std::uint8_t { Auto, Always, Never };
 // Auto: the descriptor is a terminal, NO_COLOR is unset or empty (no-color.org) and TERM is not "dumb".
 bool colour_enabled(ColourMode mode, int file_descriptor);
 
-// Columns that UTF-8 text takes: escape sequences and combining marks take none, East Asian wide characters and emoji two.
+// Columns that UTF-8 text takes: escape sequences and combining marks take none, East Asian wide characters
+// and emoji two.
 std::size_t display_width(std::string_view text);
 // Padded with spaces to `width` columns; longer text is returned as it is.
 std::string pad_right(std::string_view text, std::size_t width);

@@ -1,8 +1,8 @@
 #include "base/text_table.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "base/check.hpp"
 
@@ -12,7 +12,8 @@ namespace {
 bool looks_like_number(std::string_view text) {
     if (text.empty() || text == "-" || text == "n/a" || text == "inf") return true;
     std::size_t at = 0;
-    while (at < text.size() && (text[at] == '+' || text[at] == '-' || text[at] == '<' || text[at] == '>')) ++at;
+    while (at < text.size() && (text[at] == '+' || text[at] == '-' || text[at] == '<' || text[at] == '>'))
+        ++at;
     if (text.substr(at).starts_with("±")) at += std::string_view("±").size();
     return at < text.size() && text[at] >= '0' && text[at] <= '9';
 }
@@ -42,35 +43,46 @@ std::string escape_separated(std::string_view text, char separator) {
     return out + "\"";
 }
 
-void strip_trailing_blanks(std::string& line) { line.erase(line.find_last_not_of(' ') + 1); }
+void strip_trailing_blanks(std::string& line) {
+    line.erase(line.find_last_not_of(' ') + 1);
+}
 
 }  // namespace
 
 TextTable::TextTable(std::vector<std::string> headers)
     : headers_(std::move(headers)), align_(headers_.size(), Align::Auto) {}
 
-void TextTable::align(std::size_t column, Align align) { align_.at(column) = align; }
+void TextTable::align(std::size_t column, Align align) {
+    align_.at(column) = align;
+}
 
 void TextTable::add_row(std::vector<TableCell> cells) {
     TW_CHECK_MSG(cells.size() == headers_.size(), "a table row has one cell a column");
     rows_.push_back(std::move(cells));
 }
 
-void TextTable::add_separator() { separators_.push_back(rows_.size()); }
+void TextTable::add_separator() {
+    separators_.push_back(rows_.size());
+}
 
 Align TextTable::resolved_align(std::size_t column) const {
     if (align_[column] != Align::Auto) return align_[column];
-    const bool numbers =
-        !rows_.empty() && std::all_of(rows_.begin(), rows_.end(), [&](const auto& row) { return looks_like_number(row[column].text); });
+    const bool numbers = !rows_.empty() && std::all_of(rows_.begin(), rows_.end(), [&](const auto& row) {
+        return looks_like_number(row[column].text);
+    });
     return numbers ? Align::Right : Align::Left;
 }
 
 std::string TextTable::render(TableFormat format, bool colour, std::size_t indent) const {
     switch (format) {
-        case TableFormat::Terminal: return render_terminal(colour, indent);
-        case TableFormat::Markdown: return render_markdown();
-        case TableFormat::Csv: return render_separated(',');
-        case TableFormat::Tsv: return render_separated('\t');
+        case TableFormat::Terminal:
+            return render_terminal(colour, indent);
+        case TableFormat::Markdown:
+            return render_markdown();
+        case TableFormat::Csv:
+            return render_separated(',');
+        case TableFormat::Tsv:
+            return render_separated('\t');
     }
     return {};
 }
@@ -80,7 +92,8 @@ std::string TextTable::render_terminal(bool colour, std::size_t indent) const {
     std::vector<Align> aligns;
     for (std::size_t c = 0; c < headers_.size(); ++c) {
         std::size_t width = display_width(headers_[c]);
-        for (const auto& row : rows_) width = std::max(width, display_width(row[c].text));
+        for (const auto& row : rows_)
+            width = std::max(width, display_width(row[c].text));
         widths.push_back(width);
         aligns.push_back(resolved_align(c));
     }
@@ -99,27 +112,33 @@ std::string TextTable::render_terminal(bool colour, std::size_t indent) const {
     };
     const auto rule = [&](std::size_t c) {
         std::string line;
-        for (std::size_t i = 0; i < widths[c]; ++i) line += "─";
+        for (std::size_t i = 0; i < widths[c]; ++i)
+            line += "─";
         return styled(line, TextStyle::Dim, colour);
     };
     add_line([&](std::size_t c) { return styled(padded(headers_[c], c), TextStyle::Bold, colour); });
     add_line(rule);
     for (std::size_t r = 0; r < rows_.size(); ++r) {
-        if (r > 0 && std::find(separators_.begin(), separators_.end(), r) != separators_.end()) add_line(rule);
-        add_line([&](std::size_t c) { return styled(padded(rows_[r][c].text, c), rows_[r][c].style, colour); });
+        if (r > 0 && std::find(separators_.begin(), separators_.end(), r) != separators_.end())
+            add_line(rule);
+        add_line(
+            [&](std::size_t c) { return styled(padded(rows_[r][c].text, c), rows_[r][c].style, colour); });
     }
     return out;
 }
 
 std::string TextTable::render_markdown() const {
     std::string out = "|";
-    for (const std::string& header : headers_) out += fmt::format(" {} |", escape_markdown(header));
+    for (const std::string& header : headers_)
+        out += fmt::format(" {} |", escape_markdown(header));
     out += "\n|";
-    for (std::size_t c = 0; c < headers_.size(); ++c) out += resolved_align(c) == Align::Right ? "---:|" : "---|";
+    for (std::size_t c = 0; c < headers_.size(); ++c)
+        out += resolved_align(c) == Align::Right ? "---:|" : "---|";
     out += "\n";
     for (const auto& row : rows_) {
         out += "|";
-        for (const TableCell& cell : row) out += fmt::format(" {} |", escape_markdown(cell.text));
+        for (const TableCell& cell : row)
+            out += fmt::format(" {} |", escape_markdown(cell.text));
         out += "\n";
     }
     return out;
@@ -131,9 +150,11 @@ std::string TextTable::render_separated(char separator) const {
         out += escape_separated(text, separator);
         out += last ? '\n' : separator;
     };
-    for (std::size_t c = 0; c < headers_.size(); ++c) add(headers_[c], c + 1 == headers_.size());
+    for (std::size_t c = 0; c < headers_.size(); ++c)
+        add(headers_[c], c + 1 == headers_.size());
     for (const auto& row : rows_) {
-        for (std::size_t c = 0; c < row.size(); ++c) add(row[c].text, c + 1 == row.size());
+        for (std::size_t c = 0; c < row.size(); ++c)
+            add(row[c].text, c + 1 == row.size());
     }
     return out;
 }

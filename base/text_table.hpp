@@ -1,4 +1,5 @@
-// One table, four outputs: aligned for a terminal, Markdown, CSV (RFC 4180) and TSV. Widths count columns, not bytes.
+// One table, four outputs: aligned for a terminal, Markdown, CSV (RFC 4180) and TSV. Widths count columns,
+// not bytes.
 #pragma once
 
 #include <cstdint>

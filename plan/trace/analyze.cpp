@@ -8,13 +8,16 @@
 namespace tw {
 namespace {
 
-constexpr std::size_t index_of(Work work) { return static_cast<std::size_t>(work); }
+constexpr std::size_t index_of(Work work) {
+    return static_cast<std::size_t>(work);
+}
 
 // Which cause an idle instant counts for where several kinds of communication run.
-constexpr std::array kIdleOrder = {Work::TensorParallel, Work::ExpertParallel, Work::DataParallel,
-                                   Work::PipelineTransfer, Work::Offload, Work::Host};
+constexpr std::array kIdleOrder = {Work::TensorParallel,   Work::ExpertParallel, Work::DataParallel,
+                                   Work::PipelineTransfer, Work::Offload,        Work::Host};
 
-RankStep analyze_rank_step(const std::vector<const TraceEvent*>& events, const Intervals& all_work, SimTime period) {
+RankStep analyze_rank_step(const std::vector<const TraceEvent*>& events, const Intervals& all_work,
+                           SimTime period) {
     RankStep out;
     out.by_work.assign(kWorkKinds, 0);
     out.idle_by_work.assign(kWorkKinds, 0);
@@ -65,7 +68,8 @@ std::vector<SimTime> step_ends(const Trace& trace) {
     if (!trace.step_end.empty()) return trace.step_end;
     int steps = 0;
     for (const RankTrace& rank : trace.ranks) {
-        for (const TraceEvent& event : rank.events) steps = std::max(steps, event.step + 1);
+        for (const TraceEvent& event : rank.events)
+            steps = std::max(steps, event.step + 1);
     }
     std::vector<SimTime> ends(static_cast<std::size_t>(steps), 0);
     for (const RankTrace& rank : trace.ranks) {
@@ -91,10 +95,12 @@ RankInFlight in_flight(const RankTrace& rank) {
     std::vector<std::pair<SimTime, int>> changes;
     for (const TraceEvent& event : rank.events) {
         const Instruction& i = event.instruction;
-        if (i.opcode == Opcode::Forward || i.opcode == Opcode::OverlapForwardBackward) changes.emplace_back(event.start, 1);
+        if (i.opcode == Opcode::Forward || i.opcode == Opcode::OverlapForwardBackward)
+            changes.emplace_back(event.start, 1);
         const bool overlapped = i.opcode == Opcode::OverlapForwardBackward;
         if (i.opcode == Opcode::BackwardWeight ||
-            ((i.opcode == Opcode::Backward || i.opcode == Opcode::BackwardInput) && releases(i.stage, i.microbatch)) ||
+            ((i.opcode == Opcode::Backward || i.opcode == Opcode::BackwardInput) &&
+             releases(i.stage, i.microbatch)) ||
             (overlapped && releases(i.stage2, i.microbatch2))) {
             changes.emplace_back(event.end, -1);
         }
@@ -120,7 +126,8 @@ std::vector<StepAnalysis> analyze_steps(const Trace& trace) {
     SimTime begin = kNever;
     std::vector<Intervals> all_work;
     std::vector<std::vector<std::vector<const TraceEvent*>>> by_step(std::max<std::size_t>(1, ends.size()));
-    for (auto& step : by_step) step.resize(trace.ranks.size());
+    for (auto& step : by_step)
+        step.resize(trace.ranks.size());
     for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
         Intervals work;
         for (const TraceEvent& event : trace.ranks[r].events) {
@@ -152,7 +159,8 @@ std::vector<StepAnalysis> analyze_steps(const Trace& trace) {
 TraceAnalysis analyze(const Trace& trace) {
     TraceAnalysis out;
     out.steps = analyze_steps(trace);
-    for (const RankTrace& rank : trace.ranks) out.in_flight.push_back(in_flight(rank));
+    for (const RankTrace& rank : trace.ranks)
+        out.in_flight.push_back(in_flight(rank));
     out.critical_path = critical_path(trace, match_rendezvous(trace));
     return out;
 }

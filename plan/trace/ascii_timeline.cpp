@@ -1,9 +1,9 @@
 #include "plan/trace/ascii_timeline.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "base/text_style.hpp"
@@ -28,12 +28,18 @@ struct Look {
 };
 Look look_of(Work work) {
     switch (work) {
-        case Work::Forward: return {'F', 74};
-        case Work::Backward: return {'B', 36};
-        case Work::BackwardWeight: return {'W', 178};
-        case Work::ForwardBackward: return {'X', 73};
-        case Work::Optimizer: return {'O', 25};
-        default: return {'M', 246};
+        case Work::Forward:
+            return {'F', 74};
+        case Work::Backward:
+            return {'B', 36};
+        case Work::BackwardWeight:
+            return {'W', 178};
+        case Work::ForwardBackward:
+            return {'X', 73};
+        case Work::Optimizer:
+            return {'O', 25};
+        default:
+            return {'M', 246};
     }
 }
 
@@ -49,7 +55,8 @@ std::vector<int> column_owners(const RankTrace& rank, const TimeAxis& axis, std:
         const double from = std::max(0.0, axis.share(event.start) * scale);
         const double to = std::min(scale, axis.share(event.end) * scale);
         for (auto c = static_cast<std::size_t>(from); c < columns && static_cast<double>(c) < to; ++c) {
-            const double covered = std::min(to, static_cast<double>(c + 1)) - std::max(from, static_cast<double>(c));
+            const double covered =
+                std::min(to, static_cast<double>(c + 1)) - std::max(from, static_cast<double>(c));
             if (is_communication(work)) {
                 communication[c] += covered;
                 continue;
@@ -70,31 +77,41 @@ std::vector<int> column_owners(const RankTrace& rank, const TimeAxis& axis, std:
 
 std::string_view filler(Work work, const Glyphs& glyphs) {
     switch (work) {
-        case Work::Forward: return glyphs.forward;
-        case Work::Backward: return glyphs.backward;
-        case Work::BackwardWeight: return glyphs.weight;
-        case Work::ForwardBackward: return glyphs.overlap;
-        default: return glyphs.other;
+        case Work::Forward:
+            return glyphs.forward;
+        case Work::Backward:
+            return glyphs.backward;
+        case Work::BackwardWeight:
+            return glyphs.weight;
+        case Work::ForwardBackward:
+            return glyphs.overlap;
+        default:
+            return glyphs.other;
     }
 }
 
 std::string repeat(std::string_view text, std::size_t times) {
     std::string out;
-    for (std::size_t i = 0; i < times; ++i) out += text;
+    for (std::size_t i = 0; i < times; ++i)
+        out += text;
     return out;
 }
 
 class Row {
   public:
     Row(const RankTrace& rank, const AsciiTimelineOptions& options)
-        : rank_(rank), options_(options), glyphs_(options.unicode ? kUnicode : kAscii), stages_(stages_of(rank)) {}
+        : rank_(rank),
+          options_(options),
+          glyphs_(options.unicode ? kUnicode : kAscii),
+          stages_(stages_of(rank)) {}
 
     std::string draw(const TimeAxis& axis, std::size_t columns) const {
         const std::vector<int> owner = column_owners(rank_, axis, columns);
         std::string out;
         for (std::size_t c = 0; c < columns;) {
             std::size_t last = c;
-            while (last < columns && owner[last] == owner[c]) ++last;
+            while (last < columns && owner[last] == owner[c])
+                ++last;
             out += cells(owner[c], last - c);
             c = last;
         }
@@ -104,7 +121,8 @@ class Row {
   private:
     std::string cells(int owner, std::size_t width) const {
         if (owner == kIdle) return styled(repeat(glyphs_.idle, width), TextStyle::Dim, options_.colour);
-        if (owner == kExposed) return styled(repeat(glyphs_.exposed, width), TextStyle::Magenta, options_.colour);
+        if (owner == kExposed)
+            return styled(repeat(glyphs_.exposed, width), TextStyle::Magenta, options_.colour);
         const Instruction& i = rank_.events[static_cast<std::size_t>(owner)].instruction;
         const Work work = work_of(i);
         const Look look = look_of(work);
@@ -140,10 +158,12 @@ std::string axis_line(const TimeAxis& axis, std::size_t columns) {
     return fmt::format("{} {}", line, axis.unit);
 }
 
-std::string legend(const Trace& trace, const std::vector<std::size_t>& rows, const AsciiTimelineOptions& options) {
+std::string legend(const Trace& trace, const std::vector<std::size_t>& rows,
+                   const AsciiTimelineOptions& options) {
     const Glyphs& glyphs = options.unicode ? kUnicode : kAscii;
     std::array<bool, kWorkKinds> present{};
-    bool chunks = false, communication = false;
+    std::size_t chunks = 1;
+    bool communication = false;
     for (const std::size_t r : rows) {
         for (const TraceEvent& event : trace.ranks[r].events) {
             if (event.end == event.start) continue;
@@ -151,7 +171,7 @@ std::string legend(const Trace& trace, const std::vector<std::size_t>& rows, con
             present[static_cast<std::size_t>(work)] = true;
             communication = communication || is_communication(work);
         }
-        chunks = chunks || stages_of(trace.ranks[r]).size() > 1;
+        chunks = std::max(chunks, stages_of(trace.ranks[r]).size());
     }
     std::vector<std::string> parts;
     for (std::size_t k = 0; k < kWorkKinds; ++k) {
@@ -164,9 +184,11 @@ std::string legend(const Trace& trace, const std::vector<std::size_t>& rows, con
     }
     if (communication) parts.push_back(fmt::format("{} exposed communication", glyphs.exposed));
     parts.push_back(fmt::format("{} idle", glyphs.idle));
-    if (chunks && !options.colour) parts.push_back("lower case: odd model chunk");
+    if (chunks > 1 && !options.colour)
+        parts.push_back(fmt::format("lower case: {} model chunk", chunks == 2 ? "second" : "odd"));
     std::string out;
-    for (const std::string& part : parts) out += (out.empty() ? "" : "   ") + part;
+    for (const std::string& part : parts)
+        out += (out.empty() ? "" : "   ") + part;
     return out;
 }
 
@@ -177,23 +199,28 @@ std::string ascii_timeline(const Trace& trace, const AsciiTimelineOptions& optio
     const std::vector<StepAnalysis> steps = analyze_steps(trace);
     const bool named = options.step >= 0 && static_cast<std::size_t>(options.step) < steps.size();
     const StepAnalysis& shown = named ? steps[static_cast<std::size_t>(options.step)] : steps.back();
-    const std::vector<std::size_t> rows = shown_rows(trace.ranks.size(), static_cast<std::size_t>(options.max_ranks));
+    const std::vector<std::size_t> rows =
+        shown_rows(trace.ranks.size(), static_cast<std::size_t>(options.max_ranks));
 
     std::size_t name_width = 0;
-    for (const std::size_t r : rows) name_width = std::max(name_width, display_width(row_name(trace.ranks[r])));
+    for (const std::size_t r : rows)
+        name_width = std::max(name_width, display_width(row_name(trace.ranks[r])));
     constexpr std::size_t kPercentWidth = 9;  // wall, blank, "100.0 %"
     const auto width = static_cast<std::size_t>(std::max(40, options.width));
-    const std::size_t columns = std::max<std::size_t>(10, width - std::min(width, name_width + 2 + kPercentWidth));
-    const TimeAxis axis = make_time_axis(options.step == kAllSteps ? steps.front().begin : shown.begin, shown.end,
-                                         static_cast<int>(std::max<std::size_t>(2, columns / 12)));
+    const std::size_t columns =
+        std::max<std::size_t>(10, width - std::min(width, name_width + 2 + kPercentWidth));
+    const TimeAxis axis = make_time_axis(options.step == kAllSteps ? steps.front().begin : shown.begin,
+                                         shown.end, static_cast<int>(std::max<std::size_t>(2, columns / 12)));
 
     std::string head = trace.title;
     std::string facts = headline(trace, {steps.begin(), steps.begin() + (&shown - steps.data()) + 1});
     if (!options.unicode) {
-        for (std::size_t at; (at = facts.find(" · ")) != std::string::npos;) facts.replace(at, 4, ", ");
+        for (std::size_t at; (at = facts.find(" · ")) != std::string::npos;)
+            facts.replace(at, 4, ", ");
     }
     if (rows.size() < trace.ranks.size()) {
-        facts += fmt::format("{}{} of {} ranks", glyphs.dot, rows.size(), format_count(static_cast<std::int64_t>(trace.ranks.size())));
+        facts += fmt::format("{}{} of {} ranks", glyphs.dot, rows.size(),
+                             format_count(static_cast<std::int64_t>(trace.ranks.size())));
     }
     std::string out = head.empty() ? "" : styled(head, TextStyle::Bold, options.colour) + "\n";
     out += facts + "\n";

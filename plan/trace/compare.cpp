@@ -1,18 +1,19 @@
 #include "plan/trace/compare.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <tuple>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 
 namespace tw {
 namespace {
 
-// Whether both sides run the same instruction. Classes and lanes may differ: they are the compiler's own numbering.
+// Whether both sides run the same instruction. Classes and lanes may differ: they are the compiler's own
+// numbering.
 bool same_work(const Instruction& a, const Instruction& b) {
     return std::tie(a.opcode, a.stage, a.microbatch, a.stage2, a.microbatch2, a.part) ==
            std::tie(b.opcode, b.stage, b.microbatch, b.stage2, b.microbatch2, b.part);
@@ -22,7 +23,8 @@ using Sorted = std::vector<const TraceEvent*>;
 
 Sorted by_step_and_index(const RankTrace& rank) {
     Sorted out;
-    for (const TraceEvent& event : rank.events) out.push_back(&event);
+    for (const TraceEvent& event : rank.events)
+        out.push_back(&event);
     std::stable_sort(out.begin(), out.end(), [](const TraceEvent* a, const TraceEvent* b) {
         return std::tie(a->step, a->index) < std::tie(b->step, b->index);
     });
@@ -36,17 +38,20 @@ struct Sums {
 
 class Comparison {
   public:
-    Comparison(const CompareOptions& options, int last_predicted_step) : options_(options), last_step_(last_predicted_step) {}
+    Comparison(const CompareOptions& options, int last_predicted_step)
+        : options_(options), last_step_(last_predicted_step) {}
 
     void join(int rank, const Sorted& predicted, const Sorted& measured) {
         // For each measured step, the predicted step that it is held against.
         auto begin = measured.begin();
         while (begin != measured.end()) {
             const int step = (*begin)->step;
-            const auto end = std::find_if(begin, measured.end(), [&](const TraceEvent* e) { return e->step != step; });
+            const auto end =
+                std::find_if(begin, measured.end(), [&](const TraceEvent* e) { return e->step != step; });
             const int against = options_.steady ? last_step_ : step;
             if (!options_.steady || step >= options_.first_measured_step) {
-                const auto [first, last] = std::equal_range(predicted.begin(), predicted.end(), against, StepOrder{});
+                const auto [first, last] =
+                    std::equal_range(predicted.begin(), predicted.end(), against, StepOrder{});
                 join_step(rank, step, {first, last}, {begin, end});
             }
             begin = end;
@@ -67,7 +72,8 @@ class Comparison {
             const auto n = static_cast<double>(sums.count);
             row.predicted_s = sums.predicted / n;
             row.measured_s = sums.measured / n;
-            row.measured_sigma_s = std::sqrt(std::max(0.0, sums.squares / n - row.measured_s * row.measured_s));
+            row.measured_sigma_s =
+                std::sqrt(std::max(0.0, sums.squares / n - row.measured_s * row.measured_s));
             out_.rows.push_back(row);
         }
         return std::move(out_);
@@ -109,10 +115,11 @@ class Comparison {
         sums.measured += m;
         sums.squares += m * m;
         if (std::abs(p - m) > options_.tolerance * m) {
-            note(out_.duration_divergence, duration_at_, measured.start,
-                 {Divergence::Kind::Duration, rank, step, measured.index,
-                  fmt::format("rank {}, step {}, {}: {} predicted {}, measured {}", rank, step, measured.index,
-                              to_string(measured.instruction), format_duration(p), format_duration(m))});
+            note(
+                out_.duration_divergence, duration_at_, measured.start,
+                {Divergence::Kind::Duration, rank, step, measured.index,
+                 fmt::format("rank {}, step {}, {}: {} predicted {}, measured {}", rank, step, measured.index,
+                             to_string(measured.instruction), format_duration(p), format_duration(m))});
         }
     }
 
@@ -120,7 +127,8 @@ class Comparison {
         ++count;
         note(out_.order_divergence, order_at_, event.start,
              {Divergence::Kind::Missing, rank, step, event.index,
-              fmt::format("rank {}, step {}, {}: {} {}", rank, step, event.index, to_string(event.instruction), what)});
+              fmt::format("rank {}, step {}, {}: {} {}", rank, step, event.index,
+                          to_string(event.instruction), what)});
     }
 
     static void note(std::optional<Divergence>& first, SimTime& first_at, SimTime at, Divergence divergence) {
@@ -149,7 +157,8 @@ MeanSteps mean_of(const std::vector<StepAnalysis>& steps, std::size_t first) {
     for (std::size_t s = first; s < steps.size(); ++s) {
         mean.step_s += to_seconds(steps[s].period()).value / count;
         mean.bubble += steps[s].bubble_fraction / count;
-        for (std::size_t r = 0; r < mean.ranks.size(); ++r) mean.ranks[r] += steps[s].ranks[r].bubble_fraction / count;
+        for (std::size_t r = 0; r < mean.ranks.size(); ++r)
+            mean.ranks[r] += steps[s].ranks[r].bubble_fraction / count;
     }
     return mean;
 }
@@ -157,16 +166,20 @@ MeanSteps mean_of(const std::vector<StepAnalysis>& steps, std::size_t first) {
 }  // namespace
 
 TraceComparison compare_traces(const Trace& predicted, const Trace& measured, const CompareOptions& options) {
-    const std::vector<StepAnalysis> predicted_steps = analyze_steps(predicted), measured_steps = analyze_steps(measured);
+    const std::vector<StepAnalysis> predicted_steps = analyze_steps(predicted),
+                                    measured_steps = analyze_steps(measured);
     const MeanSteps p = mean_of(predicted_steps, predicted_steps.size() - 1);
     // Steady measurements: every step from the first asked for; else the last alone, as in the prediction.
-    const std::size_t from = options.steady ? static_cast<std::size_t>(std::max(0, options.first_measured_step))
-                                            : measured_steps.size() - 1;
+    const std::size_t from = options.steady
+                                 ? static_cast<std::size_t>(std::max(0, options.first_measured_step))
+                                 : measured_steps.size() - 1;
     const MeanSteps m = mean_of(measured_steps, from);
 
     std::map<int, std::size_t> predicted_at, measured_at;
-    for (std::size_t r = 0; r < predicted.ranks.size(); ++r) predicted_at[predicted.ranks[r].rank] = r;
-    for (std::size_t r = 0; r < measured.ranks.size(); ++r) measured_at[measured.ranks[r].rank] = r;
+    for (std::size_t r = 0; r < predicted.ranks.size(); ++r)
+        predicted_at[predicted.ranks[r].rank] = r;
+    for (std::size_t r = 0; r < measured.ranks.size(); ++r)
+        measured_at[measured.ranks[r].rank] = r;
     Comparison comparison(options, static_cast<int>(predicted_steps.size()) - 1);
     std::vector<int> ranks;
     std::vector<double> predicted_bubbles, measured_bubbles;
@@ -177,7 +190,8 @@ TraceComparison compare_traces(const Trace& predicted, const Trace& measured, co
             ranks_only_predicted += static_cast<std::int64_t>(predicted.ranks[at].events.size());
             continue;
         }
-        comparison.join(rank, by_step_and_index(predicted.ranks[at]), by_step_and_index(measured.ranks[other->second]));
+        comparison.join(rank, by_step_and_index(predicted.ranks[at]),
+                        by_step_and_index(measured.ranks[other->second]));
         ranks.push_back(rank);
         predicted_bubbles.push_back(p.ranks[at]);
         measured_bubbles.push_back(m.ranks[other->second]);
@@ -205,7 +219,8 @@ TextTable error_table(const TraceComparison& comparison) {
     for (const ErrorRow& row : comparison.rows) {
         const double error = row.relative_error();
         table.add_row({to_string(row.opcode), std::to_string(row.stage), format_count(row.count),
-                       format_duration(row.predicted_s), format_duration(row.measured_s), format_duration(row.measured_sigma_s),
+                       format_duration(row.predicted_s), format_duration(row.measured_s),
+                       format_duration(row.measured_sigma_s),
                        TableCell(fmt::format("{}{}", error > 0 ? "+" : "", format_percent(error)),
                                  std::abs(error) > 0.1 ? TextStyle::Red : TextStyle::Green)});
     }

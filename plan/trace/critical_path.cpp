@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "plan/trace/analyze.hpp"
@@ -26,7 +26,8 @@ std::vector<Lane> lanes_of(const RankTrace& rank) {
         lane.events.push_back(e);
     }
     std::vector<Lane> out;
-    for (auto& [key, lane] : lanes) out.push_back(std::move(lane));
+    for (auto& [key, lane] : lanes)
+        out.push_back(std::move(lane));
     return out;
 }
 
@@ -106,7 +107,8 @@ class PathWalk {
             auto last = std::partition_point(lane.events.begin(), lane.events.end(), [&](std::uint32_t e) {
                 return e < at.event && rank.events[e].end <= ready;
             });
-            while (last != lane.events.begin() && visited_[at.rank][*(last - 1)]) --last;
+            while (last != lane.events.begin() && visited_[at.rank][*(last - 1)])
+                --last;
             if (last == lane.events.begin()) continue;
             const std::uint32_t candidate = *(last - 1);
             if (rank.events[candidate].step < first_step_) continue;
@@ -167,7 +169,8 @@ std::vector<std::string> describe(const Trace& trace, const CriticalPath& path) 
         std::size_t last = k;
         SimTime time = path.segments[k].end - path.segments[k].start;
         while (last + 1 < path.segments.size() && path.segments[last + 1].event.rank == rank &&
-               at(last + 1).instruction.opcode == first.opcode && at(last + 1).instruction.stage == first.stage &&
+               at(last + 1).instruction.opcode == first.opcode &&
+               at(last + 1).instruction.stage == first.stage &&
                path.segments[last + 1].gap * 1000 < path.length) {
             ++last;
             time += path.segments[last].end - path.segments[last].start;

@@ -1,8 +1,8 @@
 #include "plan/trace/drawing.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 
@@ -11,7 +11,8 @@ namespace tw {
 std::vector<std::size_t> shown_rows(std::size_t count, std::size_t most) {
     std::vector<std::size_t> rows;
     const std::size_t shown = std::min(count, std::max<std::size_t>(1, most));
-    for (std::size_t i = 0; i < shown; ++i) rows.push_back(shown == 1 ? 0 : i * (count - 1) / (shown - 1));
+    for (std::size_t i = 0; i < shown; ++i)
+        rows.push_back(shown == 1 ? 0 : i * (count - 1) / (shown - 1));
     return rows;
 }
 
@@ -32,7 +33,9 @@ std::size_t chunk_of(const std::vector<std::uint16_t>& stages, std::uint16_t sta
     return at == stages.end() || *at != stage ? 0 : static_cast<std::size_t>(at - stages.begin());
 }
 
-std::string row_name(const RankTrace& rank) { return rank.name.empty() ? fmt::format("PP{:02}", rank.rank) : rank.name; }
+std::string row_name(const RankTrace& rank) {
+    return rank.name.empty() ? fmt::format("PP{:02}", rank.rank) : rank.name;
+}
 
 std::string headline(const Trace& trace, const std::vector<StepAnalysis>& steps) {
     const StepAnalysis& last = steps.back();

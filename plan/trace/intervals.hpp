@@ -13,8 +13,8 @@ struct Interval {
 };
 using Intervals = std::vector<Interval>;
 
-Intervals merged(Intervals intervals);                          // any order and overlaps in; O(n log n)
-SimTime length(const Intervals& set);                           // of a merged set
-Intervals difference(const Intervals& a, const Intervals& b);   // both merged; O(n + m)
+Intervals merged(Intervals intervals);                         // any order and overlaps in; O(n log n)
+SimTime length(const Intervals& set);                          // of a merged set
+Intervals difference(const Intervals& a, const Intervals& b);  // both merged; O(n + m)
 
 }  // namespace tw

@@ -1,5 +1,5 @@
-// Which events of a trace belong to one meeting: a send and its receive, or one collective on all ranks of its group.
-// O(n log n).
+// Which events of a trace belong to one meeting: a send and its receive, or one collective on all ranks of
+// its group. O(n log n).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct EventRef {
 };
 
 struct Rendezvous {
-    // Meetings of at least two events, CSR; members ascend by rank. Meeting i is members[begin[i] .. begin[i+1]).
+    // Meetings of at least two events, CSR; members ascend by rank. Meeting i is members[begin[i] ..
+    // begin[i+1]).
     std::vector<std::uint32_t> begin = {0};
     std::vector<EventRef> members;
     // meeting_of[rank][event]: the meeting of that event, or kNone.
@@ -32,8 +33,9 @@ struct Rendezvous {
 };
 
 // The k-th send of (stage, microbatch) between two ranks meets the k-th receive of it; the k-th collective of
-// (opcode, stage, microbatch, part, group) on one rank meets the k-th on the others: group 0 joins the replicas of one
-// pipeline rank, a group > 0 the pipeline ranks of one replica. Events without a partner in the trace meet nobody.
+// (opcode, stage, microbatch, part, group) on one rank meets the k-th on the others: group 0 joins the
+// replicas of one pipeline rank, a group > 0 the pipeline ranks of one replica. Events without a partner in
+// the trace meet nobody.
 Rendezvous match_rendezvous(const Trace& trace);
 
 }  // namespace tw

@@ -1,12 +1,10 @@
 #include "plan/trace/svg_canvas.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
 #include <cstdlib>
 
-#include "base/text_style.hpp"
+#include <fmt/format.h>
 
 namespace tw {
 namespace {
@@ -31,21 +29,29 @@ constexpr std::array<std::string_view, 3> kPale = {"#aad9f4", "#80cfb9", "#f2cf8
 constexpr std::array<std::string_view, 8> kCategories = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
                                                          "#56b4e9", "#d55e00", "#f0e442", "#9ca3af"};
 
-bool has_pattern(Work work) { return is_communication(work); }
+bool has_pattern(Work work) {
+    return is_communication(work);
+}
 
 // Direction of each communication's stripes, so that they differ without colour too.
 double stripe_angle(Work work) {
     switch (work) {
-        case Work::DataParallel: return -45;
-        case Work::TensorParallel: return 0;
-        case Work::ExpertParallel: return 90;
-        default: return 45;
+        case Work::DataParallel:
+            return -45;
+        case Work::TensorParallel:
+            return 0;
+        case Work::ExpertParallel:
+            return 90;
+        default:
+            return 45;
     }
 }
 
 }  // namespace
 
-std::string_view colour_of(Work work) { return kColours[static_cast<std::size_t>(work)]; }
+std::string_view colour_of(Work work) {
+    return kColours[static_cast<std::size_t>(work)];
+}
 
 std::string_view text_colour_on(Work work) {
     return work == Work::Optimizer || work == Work::Backward ? "#ffffff" : "#10202c";
@@ -59,7 +65,9 @@ std::string fill_of(Work work, std::size_t chunk) {
     return std::string(colour_of(work));
 }
 
-std::string_view category_colour(std::size_t category) { return kCategories[category % kCategories.size()]; }
+std::string_view category_colour(std::size_t category) {
+    return kCategories[category % kCategories.size()];
+}
 
 std::string svg_number(double value) {
     const long long hundredths = std::llround(value * 100);
@@ -75,10 +83,18 @@ std::string svg_escape(std::string_view text) {
     std::string out;
     for (const char c : text) {
         switch (c) {
-            case '&': out += "&amp;"; break;
-            case '<': out += "&lt;"; break;
-            case '>': out += "&gt;"; break;
-            case '"': out += "&quot;"; break;
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
             default:
                 if (static_cast<unsigned char>(c) >= 0x20) out += c;  // control characters are no XML
         }
@@ -86,16 +102,17 @@ std::string svg_escape(std::string_view text) {
     return out;
 }
 
-void SvgCanvas::rect(double x, double y, double w, double h, std::string_view attributes, std::string_view inner) {
-    body_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"", svg_number(x), svg_number(y), svg_number(w),
-                         svg_number(h));
+void SvgCanvas::rect(double x, double y, double w, double h, std::string_view attributes,
+                     std::string_view inner) {
+    body_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"", svg_number(x), svg_number(y),
+                         svg_number(w), svg_number(h));
     if (!attributes.empty()) body_ += fmt::format(" {}", attributes);
     body_ += inner.empty() ? "/>\n" : fmt::format(">{}</rect>\n", inner);
 }
 
 void SvgCanvas::line(double x1, double y1, double x2, double y2, std::string_view attributes) {
-    body_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", svg_number(x1), svg_number(y1),
-                         svg_number(x2), svg_number(y2), attributes);
+    body_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" {}/>\n", svg_number(x1),
+                         svg_number(y1), svg_number(x2), svg_number(y2), attributes);
 }
 
 void SvgCanvas::text(double x, double y, std::string_view text, std::string_view attributes) {
@@ -104,21 +121,27 @@ void SvgCanvas::text(double x, double y, std::string_view text, std::string_view
     body_ += fmt::format(">{}</text>\n", svg_escape(text));
 }
 
-void SvgCanvas::open_group(std::string_view attributes) { body_ += fmt::format("<g {}>\n", attributes); }
+void SvgCanvas::open_group(std::string_view attributes) {
+    body_ += fmt::format("<g {}>\n", attributes);
+}
 
-void SvgCanvas::close_group() { body_ += "</g>\n"; }
+void SvgCanvas::close_group() {
+    body_ += "</g>\n";
+}
 
 std::string SvgCanvas::finish(double height, std::string_view title) const {
     const std::string w = svg_number(width_), h = svg_number(height);
     std::string out = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" font-family=\"{}\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" "
+        "font-family=\"{}\" "
         "font-size=\"12\" fill=\"{}\">\n<title>{}</title>\n<defs>\n",
         w, h, w, h, kSvgFont, kInk, svg_escape(title));
     for (int k = 0; k < kWorkKinds; ++k) {
         const auto work = static_cast<Work>(k);
         if (!has_pattern(work)) continue;
         out += fmt::format(
-            "<pattern id=\"{}\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate({})\">"
+            "<pattern id=\"{}\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\" "
+            "patternTransform=\"rotate({})\">"
             "<rect width=\"4\" height=\"4\" fill=\"{}\"/><rect width=\"1.3\" height=\"4\" fill=\"#ffffff\" "
             "fill-opacity=\"0.55\"/></pattern>\n",
             short_name(work), svg_number(stripe_angle(work)), colour_of(work));
@@ -128,7 +151,22 @@ std::string SvgCanvas::finish(double height, std::string_view title) const {
 }
 
 double text_width(std::string_view text, double font_size) {
-    return static_cast<double>(display_width(text)) * font_size * 0.62;
+    double em = 0;
+    for (const char c : text) {
+        if ((static_cast<unsigned char>(c) & 0xC0U) == 0x80U) continue;  // the rest of a UTF-8 character
+        if (std::string_view("ijl.,:;|' ").find(c) != std::string_view::npos) {
+            em += 0.31;
+        } else if (std::string_view("frt()-").find(c) != std::string_view::npos) {
+            em += 0.39;
+        } else if (c == 'm' || c == 'w' || c == 'M' || c == 'W' || c == '%') {
+            em += 0.93;
+        } else if (c >= 'A' && c <= 'Z') {
+            em += 0.7;
+        } else {
+            em += 0.63;
+        }
+    }
+    return em * font_size;
 }
 
 }  // namespace tw

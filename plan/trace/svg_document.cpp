@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "plan/trace/drawing.hpp"
@@ -19,20 +19,25 @@ struct LegendEntry {
 std::vector<LegendEntry> legend_of(const Trace& trace, const SvgFrame& frame) {
     std::array<bool, kWorkKinds> present{};
     std::array<bool, kWorkKinds> pale{};
+    std::size_t chunks = 1;
     for (const std::size_t r : frame.rows) {
         const std::vector<std::uint16_t> stages = stages_of(trace.ranks[r]);
+        chunks = std::max(chunks, stages.size());
         for (const TraceEvent& event : trace.ranks[r].events) {
             if (event.end <= event.start) continue;
             const auto work = static_cast<std::size_t>(work_of(event.instruction));
             present[work] = true;
-            if (is_compute(event.instruction.opcode) && chunk_of(stages, event.instruction.stage) % 2 == 1) pale[work] = true;
+            if (is_compute(event.instruction.opcode) && chunk_of(stages, event.instruction.stage) % 2 == 1)
+                pale[work] = true;
         }
     }
     std::vector<LegendEntry> out;
     for (std::size_t k = 0; k < kWorkKinds; ++k) {
         const auto work = static_cast<Work>(k);
         if (present[k]) out.push_back({fill_of(work), std::string(title(work)), work});
-        if (pale[k] && k < 3) out.push_back({fill_of(work, 1), std::string(title(work)) + ", odd chunk", work});
+        if (pale[k] && k < 3)
+            out.push_back({fill_of(work, 1),
+                           fmt::format("{}, {} chunk", title(work), chunks == 2 ? "second" : "odd"), work});
     }
     return out;
 }
@@ -63,7 +68,8 @@ double draw_heading(SvgCanvas& canvas, const Trace& trace, const SvgOptions& opt
     const std::size_t last = options.step >= 0 && static_cast<std::size_t>(options.step) < steps.size()
                                  ? static_cast<std::size_t>(options.step)
                                  : steps.size() - 1;
-    std::string facts = headline(trace, {steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(last) + 1});
+    std::string facts =
+        headline(trace, {steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(last) + 1});
     if (frame.rows.size() < trace.ranks.size()) {
         facts += fmt::format(" · {} of {} ranks shown", frame.rows.size(),
                              format_count(static_cast<std::int64_t>(trace.ranks.size())));
@@ -105,9 +111,13 @@ std::string render_svg(const Trace& trace, const SvgOptions& options) {
     const std::vector<StepAnalysis> steps = analyze_steps(trace);
     SvgFrame frame;
     frame.rows = shown_rows(trace.ranks.size(), static_cast<std::size_t>(std::max(1, options.max_ranks)));
-    double name_width = 40;
-    for (const std::size_t r : frame.rows) name_width = std::max(name_width, text_width(row_name(trace.ranks[r]), 13));
-    frame.left = 16 + name_width + 12 + 56;
+    double gutter = 108;  // names and shares of idle time, or a node's name above them
+    for (const std::size_t r : frame.rows) {
+        const RankTrace& rank = trace.ranks[r];
+        gutter =
+            std::max({gutter, text_width(row_name(rank), 13) + 68, text_width(rank.node, 11) * 1.1 + 12});
+    }
+    frame.left = 16 + std::min(gutter, canvas.width() / 3);
     frame.right = canvas.width() - 30;
     const bool one = options.step != kAllSteps;
     const StepAnalysis& shown = options.step >= 0 && static_cast<std::size_t>(options.step) < steps.size()

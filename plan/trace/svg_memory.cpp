@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "plan/trace/drawing.hpp"
@@ -12,11 +12,13 @@ namespace {
 
 std::int64_t total(const MemorySample& sample) {
     std::int64_t sum = 0;
-    for (const std::int64_t bytes : sample.bytes) sum += bytes;
+    for (const std::int64_t bytes : sample.bytes)
+        sum += bytes;
     return sum;
 }
 
-// One sample a pixel column: the one with the largest total in it, so that no peak is lost. Null before the first.
+// One sample a pixel column: the one with the largest total in it, so that no peak is lost. Null before the
+// first.
 std::vector<const MemorySample*> columns_of(const RankTrace& rank, const SvgFrame& frame) {
     const auto count = static_cast<std::size_t>(std::max(1.0, frame.right - frame.left));
     std::vector<const MemorySample*> columns(count, nullptr);
@@ -41,14 +43,17 @@ std::vector<const MemorySample*> columns_of(const RankTrace& rank, const SvgFram
 
 class MemoryPanel {
   public:
-    MemoryPanel(SvgCanvas& canvas, const Trace& trace, const SvgFrame& frame, double y, double height, double scale_bytes)
+    MemoryPanel(SvgCanvas& canvas, const Trace& trace, const SvgFrame& frame, double y, double height,
+                double scale_bytes)
         : canvas_(canvas), trace_(trace), frame_(frame), y_(y), height_(height), scale_bytes_(scale_bytes) {}
 
     void draw(const RankTrace& rank) const {
-        canvas_.rect(frame_.left, y_, frame_.right - frame_.left, height_, fmt::format("fill=\"{}\"", kTrack));
+        canvas_.rect(frame_.left, y_, frame_.right - frame_.left, height_,
+                     fmt::format("fill=\"{}\"", kTrack));
         const std::vector<const MemorySample*> columns = columns_of(rank, frame_);
         // From the whole stack down to the first category: each is painted over the one before.
-        for (std::size_t c = trace_.memory_categories.size(); c-- > 0;) draw_area(columns, c);
+        for (std::size_t c = trace_.memory_categories.size(); c-- > 0;)
+            draw_area(columns, c);
         if (trace_.memory_capacity_bytes > 0) {
             const double at = level(static_cast<double>(trace_.memory_capacity_bytes));
             canvas_.line(frame_.left, at, frame_.right, at,
@@ -92,12 +97,14 @@ class MemoryPanel {
             if (peak == nullptr || total(sample) > total(*peak)) peak = &sample;
         }
         const double size = std::clamp(height_ * 0.16, 10.0, 13.0);
-        canvas_.text(16, y_ + size + 3, row_name(rank), fmt::format("font-size=\"{}\" font-weight=\"bold\"", svg_number(size)));
+        canvas_.text(16, y_ + size + 3, row_name(rank),
+                     fmt::format("font-size=\"{}\" font-weight=\"bold\"", svg_number(size)));
         if (peak == nullptr) return;
         const double bytes = static_cast<double>(total(*peak));
         const double x = frame_.x(peak->time), at = level(bytes);
-        canvas_.raw(fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3.5\" fill=\"#ffffff\" stroke=\"{}\" stroke-width=\"1.6\"/>\n",
-                                svg_number(x), svg_number(at), kInk));
+        canvas_.raw(fmt::format(
+            "<circle cx=\"{}\" cy=\"{}\" r=\"3.5\" fill=\"#ffffff\" stroke=\"{}\" stroke-width=\"1.6\"/>\n",
+            svg_number(x), svg_number(at), kInk));
         canvas_.text(16, y_ + 2 * size + 7, fmt::format("peak {}", format_bytes(bytes)),
                      fmt::format("font-size=\"{}\"", svg_number(size - 2)));
         canvas_.text(16, y_ + 3 * size + 8, fmt::format("at {}", format_sim_time(peak->time)),
@@ -142,7 +149,8 @@ double draw_memory(SvgCanvas& canvas, const Trace& trace, const SvgFrame& frame,
     for (const std::size_t r : frame.rows) {
         if (trace.ranks[r].memory.empty()) continue;
         ranks.push_back(&trace.ranks[r]);
-        for (const MemorySample& sample : trace.ranks[r].memory) largest = std::max(largest, static_cast<double>(total(sample)));
+        for (const MemorySample& sample : trace.ranks[r].memory)
+            largest = std::max(largest, static_cast<double>(total(sample)));
     }
     if (ranks.empty() || largest <= 0) return y;
     canvas.text(16, y + 22, "Memory", "font-size=\"16\" font-weight=\"bold\"");

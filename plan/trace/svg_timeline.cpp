@@ -1,9 +1,9 @@
 #include "plan/trace/svg_timeline.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "plan/trace/drawing.hpp"
@@ -12,11 +12,13 @@
 namespace tw {
 namespace {
 
-constexpr double kNarrow = 0.9;   // pixels: events below are merged
-constexpr double kStriped = 6;    // pixels: below, a pattern would leave holes
+constexpr double kNarrow = 0.9;              // pixels: events below are merged
+constexpr double kStriped = 6;               // pixels: below, a pattern would leave holes
 constexpr std::size_t kManyEvents = 10'000;  // above, transfers carry no tooltips, to keep the document small
 
-std::string tooltip(std::string_view text) { return fmt::format("<title>{}</title>", svg_escape(text)); }
+std::string tooltip(std::string_view text) {
+    return fmt::format("<title>{}</title>", svg_escape(text));
+}
 
 // One horizontal band of a rank: a stream, or the sending or receiving half of the transfers.
 struct Band {
@@ -34,15 +36,16 @@ struct Bar {
 
 class BandDrawer {
   public:
-    BandDrawer(SvgCanvas& canvas, const SvgOptions& options, const SvgFrame& frame, std::vector<std::uint16_t> stages,
-               bool many)
+    BandDrawer(SvgCanvas& canvas, const SvgOptions& options, const SvgFrame& frame,
+               std::vector<std::uint16_t> stages, bool many)
         : canvas_(canvas), options_(options), frame_(frame), stages_(std::move(stages)), many_(many) {}
 
     void draw(const Band& band) const {
         const std::vector<Bar> bars = bars_of(band);
         // One group a fill keeps the document small.
         for (int k = 0; k < kWorkKinds; ++k) {
-            for (std::size_t pale = 0; pale < 2; ++pale) draw_fill(band, bars, static_cast<Work>(k), pale);
+            for (std::size_t pale = 0; pale < 2; ++pale)
+                draw_fill(band, bars, static_cast<Work>(k), pale);
         }
         draw_labels(band, bars);
     }
@@ -54,7 +57,8 @@ class BandDrawer {
             const double from = std::max(frame_.left, frame_.x(event->start));
             const double to = std::min(frame_.right, frame_.x(event->end));
             const Work work = work_of(event->instruction);
-            const std::size_t chunk = is_compute(event->instruction.opcode) ? chunk_of(stages_, event->instruction.stage) % 2 : 0;
+            const std::size_t chunk =
+                is_compute(event->instruction.opcode) ? chunk_of(stages_, event->instruction.stage) % 2 : 0;
             const bool narrow = to - from < kNarrow;
             if (narrow && !bars.empty()) {
                 Bar& last = bars.back();
@@ -71,6 +75,7 @@ class BandDrawer {
 
     void draw_fill(const Band& band, const std::vector<Bar>& bars, Work work, std::size_t pale) const {
         bool open = false;
+        std::string untold, untold_thin;  // bars without tooltips, as one path each: striped, and plain
         for (const Bar& bar : bars) {
             if (bar.work != work || bar.chunk != pale) continue;
             if (!open) canvas_.open_group(fmt::format("fill=\"{}\"", fill_of(work, pale)));
@@ -78,16 +83,26 @@ class BandDrawer {
             // A hair of background between neighbours.
             const double width = bar.width > 3 ? bar.width - 0.7 : bar.width;
             const bool told = options_.tooltips && (!many_ || is_device_work(work) || bar.events.size() > 1);
+            const bool plain = is_communication(work) && width < kStriped;
+            if (!told && work != Work::ForwardBackward) {
+                (plain ? untold_thin : untold) +=
+                    fmt::format("M{} {}h{}v{}h-{}z", svg_number(bar.x), svg_number(band.y), svg_number(width),
+                                svg_number(band.height), svg_number(width));
+                continue;
+            }
             const std::string inner = told ? tooltip(describe(bar)) : "";
-            if (is_communication(work) && width < kStriped) {
-                canvas_.rect(bar.x, band.y, width, band.height, fmt::format("fill=\"{}\"", colour_of(work)), inner);
-            } else if (work == Work::ForwardBackward) {
+            const std::string own_fill = plain ? fmt::format("fill=\"{}\"", colour_of(work)) : "";
+            if (work == Work::ForwardBackward) {
                 canvas_.rect(bar.x, band.y, width, band.height / 2, {}, inner);
                 canvas_.rect(bar.x, band.y + band.height / 2, width, band.height / 2,
                              fmt::format("fill=\"{}\"", colour_of(Work::Backward)), inner);
             } else {
-                canvas_.rect(bar.x, band.y, width, band.height, {}, inner);
+                canvas_.rect(bar.x, band.y, width, band.height, own_fill, inner);
             }
+        }
+        if (!untold.empty()) canvas_.raw(fmt::format("<path d=\"{}\"/>\n", untold));
+        if (!untold_thin.empty()) {
+            canvas_.raw(fmt::format("<path d=\"{}\" fill=\"{}\"/>\n", untold_thin, colour_of(work)));
         }
         if (open) canvas_.close_group();
     }
@@ -95,15 +110,18 @@ class BandDrawer {
     static std::string describe(const Bar& bar) {
         const TraceEvent& first = *bar.events.front();
         if (bar.events.size() == 1) {
-            std::string text = fmt::format("{}: {} from {}", event_name(first.instruction),
-                                           format_sim_time(first.end - first.start), format_sim_time(first.start, 5));
-            if (first.start > first.arrival) text += fmt::format(", waited {}", format_sim_time(first.start - first.arrival));
+            std::string text =
+                fmt::format("{}: {} from {}", event_name(first.instruction),
+                            format_sim_time(first.end - first.start), format_sim_time(first.start, 5));
+            if (first.start > first.arrival)
+                text += fmt::format(", waited {}", format_sim_time(first.start - first.arrival));
             return text;
         }
         SimTime total = 0;
-        for (const TraceEvent* event : bar.events) total += event->end - event->start;
-        return fmt::format("{} events, {}: {} from {}", bar.events.size(), title(bar.work), format_sim_time(total),
-                           format_sim_time(first.start, 5));
+        for (const TraceEvent* event : bar.events)
+            total += event->end - event->start;
+        return fmt::format("{} events, {}: {} from {}", bar.events.size(), title(bar.work),
+                           format_sim_time(total), format_sim_time(first.start, 5));
     }
 
     static std::string label(const Bar& bar) {
@@ -121,7 +139,8 @@ class BandDrawer {
             if (!is_device_work(bar.work)) continue;
             const std::string text = label(bar);
             if (text.empty() || text_width(text, size) + 3 > bar.width) continue;
-            if (!open) canvas_.open_group(fmt::format("font-size=\"{}\" text-anchor=\"middle\"", svg_number(size)));
+            if (!open)
+                canvas_.open_group(fmt::format("font-size=\"{}\" text-anchor=\"middle\"", svg_number(size)));
             open = true;
             const double x = bar.x + bar.width / 2, middle = band.y + band.height / 2;
             if (bar.work == Work::ForwardBackward) {
@@ -152,21 +171,25 @@ double row_height(std::size_t ranks) {
     return std::clamp(620.0 / static_cast<double>(std::max<std::size_t>(1, ranks)), 9.0, 34.0);
 }
 
-bool is_receive_half(const Instruction& i) { return i.stream == Stream::P2p && is_receive(i.opcode); }
+bool is_receive_half(const Instruction& i) {
+    return i.stream == Stream::P2p && is_receive(i.opcode);
+}
 
 std::vector<Band> bands_of(const RankTrace& rank, const SvgFrame& frame, double y, double height) {
     std::array<std::vector<const TraceEvent*>, 8> by_stream;  // the last: receives
     for (const TraceEvent& event : rank.events) {
-        if (event.end <= event.start || event.end <= frame.axis.begin || event.start >= frame.axis.end) continue;
-        const std::size_t at = is_receive_half(event.instruction) ? 7 : static_cast<std::size_t>(event.instruction.stream);
+        if (event.end <= event.start || event.end <= frame.axis.begin || event.start >= frame.axis.end)
+            continue;
+        const std::size_t at =
+            is_receive_half(event.instruction) ? 7 : static_cast<std::size_t>(event.instruction.stream);
         by_stream[at].push_back(&event);
     }
     std::vector<Band> bands;
     double at = y;
     const double thin = std::clamp(height * 0.22, 3.0, 7.0);
     // Transfers first: sends, then receives, then the other streams in their order.
-    for (const std::size_t s : {std::size_t{0}, std::size_t{3}, std::size_t{7}, std::size_t{1}, std::size_t{2},
-                                std::size_t{4}, std::size_t{5}, std::size_t{6}}) {
+    for (const std::size_t s : {std::size_t{0}, std::size_t{3}, std::size_t{7}, std::size_t{1},
+                                std::size_t{2}, std::size_t{4}, std::size_t{5}, std::size_t{6}}) {
         if (s != 0 && by_stream[s].empty()) continue;
         Band band;
         band.name = s == 7 ? "receive" : s == 3 ? "send" : std::string(to_string(static_cast<Stream>(s)));
@@ -181,15 +204,17 @@ std::vector<Band> bands_of(const RankTrace& rank, const SvgFrame& frame, double 
     return bands;
 }
 
-void draw_path(SvgCanvas& canvas, const Trace& trace, const SvgFrame& frame, const std::vector<std::vector<Band>>& bands) {
+void draw_path(SvgCanvas& canvas, const Trace& trace, const SvgFrame& frame,
+               const std::vector<std::vector<Band>>& bands) {
     // Position of each drawn event: (rank, event) to its band.
     const auto band_of = [&](EventRef ref) -> const Band* {
         const auto row = std::lower_bound(frame.rows.begin(), frame.rows.end(), ref.rank);
         if (row == frame.rows.end() || *row != ref.rank) return nullptr;
         const TraceEvent* event = &trace.ranks[ref.rank].events[ref.event];
         for (const Band& band : bands[static_cast<std::size_t>(row - frame.rows.begin())]) {
-            const auto range = std::equal_range(band.events.begin(), band.events.end(), event,
-                                                [](const TraceEvent* a, const TraceEvent* b) { return a->start < b->start; });
+            const auto range = std::equal_range(
+                band.events.begin(), band.events.end(), event,
+                [](const TraceEvent* a, const TraceEvent* b) { return a->start < b->start; });
             if (std::find(range.first, range.second, event) != range.second) return &band;
         }
         return nullptr;
@@ -209,20 +234,22 @@ void draw_path(SvgCanvas& canvas, const Trace& trace, const SvgFrame& frame, con
     canvas.close_group();
 }
 
-void draw_step_boundaries(SvgCanvas& canvas, const SvgFrame& frame, const std::vector<StepAnalysis>& steps, double top,
-                          double bottom) {
+void draw_step_boundaries(SvgCanvas& canvas, const SvgFrame& frame, const std::vector<StepAnalysis>& steps,
+                          double top, double bottom) {
     if (steps.size() < 2) return;
     for (const StepAnalysis& step : steps) {
         if (step.end > frame.axis.begin && step.end < frame.axis.end) {
             const double x = frame.x(step.end);
-            canvas.line(x, top, x, bottom, "stroke=\"#111827\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"");
+            canvas.line(x, top, x, bottom,
+                        "stroke=\"#111827\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"");
         }
         const SimTime from = std::max(step.begin, frame.axis.begin), to = std::min(step.end, frame.axis.end);
         if (to <= from) continue;
         const double x = (frame.x(from) + frame.x(to)) / 2;
         const std::string text = fmt::format("step {}: {}", step.step, format_sim_time(step.period()));
         if (text_width(text, 11) < frame.x(to) - frame.x(from)) {
-            canvas.text(x, bottom + 14, text, fmt::format("text-anchor=\"middle\" font-size=\"11\" fill=\"{}\"", kFaintInk));
+            canvas.text(x, bottom + 14, text,
+                        fmt::format("text-anchor=\"middle\" font-size=\"11\" fill=\"{}\"", kFaintInk));
         }
     }
 }
@@ -255,28 +282,35 @@ double draw_timeline(SvgCanvas& canvas, const Trace& trace, const SvgOptions& op
     draw_axis(canvas, frame, top - 4, bottom);
     std::size_t events = 0;
     for (const auto& rank_bands : bands) {
-        for (const Band& band : rank_bands) events += band.events.size();
+        for (const Band& band : rank_bands)
+            events += band.events.size();
     }
     for (std::size_t k = 0; k < frame.rows.size(); ++k) {
         const RankTrace& rank = trace.ranks[frame.rows[k]];
         const Band& main = bands[k].front();
         if (node_at[k] >= 0) {
-            canvas.text(16, node_at[k], rank.node, fmt::format("font-size=\"11\" font-weight=\"bold\" fill=\"{}\"", kFaintInk));
+            canvas.text(16, node_at[k], rank.node,
+                        fmt::format("font-size=\"11\" font-weight=\"bold\" fill=\"{}\"", kFaintInk));
         }
         canvas.open_group(fmt::format("fill=\"{}\"", kTrack));
-        for (const Band& band : bands[k]) canvas.rect(frame.left, band.y, frame.right - frame.left, band.height);
+        for (const Band& band : bands[k])
+            canvas.rect(frame.left, band.y, frame.right - frame.left, band.height);
         canvas.close_group();
         const double size = std::clamp(height * 0.42, 8.0, 13.0);
         const double text_y = main.y + height / 2 + size * 0.36;
-        canvas.text(16, text_y, row_name(rank), fmt::format("font-size=\"{}\" font-weight=\"bold\"", svg_number(size)));
-        canvas.text(frame.left - 10, text_y, format_percent(shown.ranks[frame.rows[k]].bubble_fraction),
-                    fmt::format("font-size=\"{}\" text-anchor=\"end\" fill=\"{}\"", svg_number(size - 1), kFaintInk));
+        canvas.text(16, text_y, row_name(rank),
+                    fmt::format("font-size=\"{}\" font-weight=\"bold\"", svg_number(size)));
+        canvas.text(
+            frame.left - 10, text_y, format_percent(shown.ranks[frame.rows[k]].bubble_fraction),
+            fmt::format("font-size=\"{}\" text-anchor=\"end\" fill=\"{}\"", svg_number(size - 1), kFaintInk));
         const BandDrawer drawer(canvas, options, frame, stages_of(rank), events > kManyEvents);
-        for (const Band& band : bands[k]) drawer.draw(band);
+        for (const Band& band : bands[k])
+            drawer.draw(band);
     }
     if (options.critical_path) draw_path(canvas, trace, frame, bands);
     draw_step_boundaries(canvas, frame, steps, top - 4, bottom);
-    canvas.text(frame.left - 10, top - 10, "idle", fmt::format("font-size=\"11\" text-anchor=\"end\" fill=\"{}\"", kFaintInk));
+    canvas.text(frame.left - 10, top - 10, "idle",
+                fmt::format("font-size=\"11\" text-anchor=\"end\" fill=\"{}\"", kFaintInk));
     return bottom + (steps.size() > 1 ? 30 : 16);
 }
 

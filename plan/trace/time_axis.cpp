@@ -1,9 +1,9 @@
 #include "plan/trace/time_axis.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
 
 namespace tw {
 namespace {
@@ -47,7 +47,8 @@ TimeAxis make_time_axis(SimTime begin, SimTime end, int max_ticks) {
     }
     SimTime first = begin / axis.tick * axis.tick;
     if (first < begin) first += axis.tick;
-    for (SimTime tick = first; tick <= axis.end; tick += axis.tick) axis.ticks.push_back(tick);
+    for (SimTime tick = first; tick <= axis.end; tick += axis.tick)
+        axis.ticks.push_back(tick);
     return axis;
 }
 

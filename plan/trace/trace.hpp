@@ -1,5 +1,5 @@
-// Trace: what happened when, on every rank and stream. The simulator and the executor write the same structure, so that
-// analysis, comparison and drawing exist once.
+// Trace: what happened when, on every rank and stream. The simulator and the executor write the same
+// structure, so that analysis, comparison and drawing exist once.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ struct MemorySample {
 };
 
 struct RankTrace {
-    int rank = 0;          // pipeline rank, or global rank where replicas differ
-    std::string name;      // "PP03", "TP00-DP01-PP00-EP00"
-    std::string node;      // group in the timeline
-    double clock_offset_s = 0;        // added to align this rank's clock; 0 in simulations
+    int rank = 0;               // pipeline rank, or global rank where replicas differ
+    std::string name;           // "PP03", "TP00-DP01-PP00-EP00"
+    std::string node;           // group in the timeline
+    double clock_offset_s = 0;  // added to align this rank's clock; 0 in simulations
     double clock_uncertainty_s = 0;
-    std::vector<TraceEvent> events;   // in program order, steps one after the other
-    std::vector<MemorySample> memory; // ascending in time; empty where not recorded
-    int pipeline_rank = -1;           // the schedule's rank where `rank` is a global one; -1: `rank` itself
-    int replica = 0;                  // which of the pipeline's replicas, where several are in the trace
+    std::vector<TraceEvent> events;    // in program order, steps one after the other
+    std::vector<MemorySample> memory;  // ascending in time; empty where not recorded
+    int pipeline_rank = -1;            // the schedule's rank where `rank` is a global one; -1: `rank` itself
+    int replica = 0;                   // which of the pipeline's replicas, where several are in the trace
     [[nodiscard]] int schedule_rank() const { return pipeline_rank < 0 ? rank : pipeline_rank; }
 };
 
@@ -43,16 +43,17 @@ struct Trace {
     std::string title;
     std::string origin;  // "simulated" or "measured"
     int steps = 1;
-    std::vector<SimTime> step_end;  // completion of each step
+    std::vector<SimTime> step_end;               // completion of each step
     std::vector<std::string> memory_categories;  // "parameters", "gradients", ...
     std::int64_t memory_capacity_bytes = 0;      // 0: unknown
     std::vector<RankTrace> ranks;
-    std::vector<double> size_class_bytes;  // by Instruction::size_class, what one transfer moves; empty: unknown
-    std::vector<std::string> stage_labels; // by stage, "layers 0-7"; empty: unknown
+    std::vector<double>
+        size_class_bytes;  // by Instruction::size_class, what one transfer moves; empty: unknown
+    std::vector<std::string> stage_labels;  // by stage, "layers 0-7"; empty: unknown
 };
 
-// The trace with every rank's clock offset applied (and zeroed) and the earliest event at time 0. Analysis, comparison
-// and drawing expect this form; a simulation's trace has it already.
+// The trace with every rank's clock offset applied (and zeroed) and the earliest event at time 0. Analysis,
+// comparison and drawing expect this form; a simulation's trace has it already.
 Trace align_clocks(Trace trace);
 
 }  // namespace tw

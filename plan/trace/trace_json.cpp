@@ -1,11 +1,11 @@
 #include "plan/trace/trace_json.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <ostream>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "base/nearest.hpp"
 
@@ -18,7 +18,9 @@ constexpr std::int64_t kMaxI32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxU32 = std::numeric_limits<std::uint32_t>::max();
 constexpr SimTime kMaxTime = kNever;
 
-std::string quoted(std::string_view text) { return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string quoted(std::string_view text) {
+    return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 void append(std::string& out, std::string_view key, std::int64_t value, std::int64_t fallback) {
     if (value != fallback) out += fmt::format(",\"{}\":{}", key, value);
@@ -50,12 +52,14 @@ std::string event_text(const TraceEvent& event) {
 template <class T, class Write>
 std::string list_text(const std::vector<T>& values, Write write) {
     std::string out = "[";
-    for (const T& value : values) out += (out.size() > 1 ? "," : "") + write(value);
+    for (const T& value : values)
+        out += (out.size() > 1 ? "," : "") + write(value);
     return out + "]";
 }
 
 template <class Name>
-bool find_name(const JsonObject& object, std::string_view key, const std::string& text, int last, Name& found) {
+bool find_name(const JsonObject& object, std::string_view key, const std::string& text, int last,
+               Name& found) {
     std::vector<std::string> names;
     for (int k = 0; k <= last; ++k) {
         names.emplace_back(to_string(static_cast<Name>(k)));
@@ -79,24 +83,33 @@ class TraceReader {
         trace.title = object.string_or("title", "");
         trace.origin = object.string("origin");
         if (trace.origin != "simulated" && trace.origin != "measured" && !trace.origin.empty()) {
-            object.error("origin", fmt::format("'{}' is neither \"simulated\" nor \"measured\"", trace.origin));
+            object.error("origin",
+                         fmt::format("'{}' is neither \"simulated\" nor \"measured\"", trace.origin));
         }
         trace.steps = static_cast<int>(object.integer("steps", 1, kMaxI32));
-        for (const Json& end : list(object, "step_end_ps")) trace.step_end.push_back(time(end, "/step_end_ps"));
-        for (const Json& name : list(object, "memory_categories")) trace.memory_categories.push_back(text(name, "/memory_categories"));
-        trace.memory_capacity_bytes = object.integer_or("memory_capacity_bytes", 0, 0, std::numeric_limits<std::int64_t>::max() / 2);
+        for (const Json& end : list(object, "step_end_ps"))
+            trace.step_end.push_back(time(end, "/step_end_ps"));
+        for (const Json& name : list(object, "memory_categories"))
+            trace.memory_categories.push_back(text(name, "/memory_categories"));
+        trace.memory_capacity_bytes =
+            object.integer_or("memory_capacity_bytes", 0, 0, std::numeric_limits<std::int64_t>::max() / 2);
         for (const Json& bytes : list(object, "size_class_bytes")) {
-            if (!bytes.is_number() || bytes.get<double>() < 0) complain("/size_class_bytes", "not a number of bytes");
+            if (!bytes.is_number() || bytes.get<double>() < 0)
+                complain("/size_class_bytes", "not a number of bytes");
             trace.size_class_bytes.push_back(bytes.is_number() ? bytes.get<double>() : 0);
         }
-        for (const Json& label : list(object, "stage_labels")) trace.stage_labels.push_back(text(label, "/stage_labels"));
+        for (const Json& label : list(object, "stage_labels"))
+            trace.stage_labels.push_back(text(label, "/stage_labels"));
         std::size_t at = 0;
-        for (const Json& rank : object.array("ranks")) trace.ranks.push_back(read_rank(rank, trace, fmt::format("/ranks/{}", at++)));
+        for (const Json& rank : object.array("ranks"))
+            trace.ranks.push_back(read_rank(rank, trace, fmt::format("/ranks/{}", at++)));
         std::set<int> seen;
         for (const RankTrace& rank : trace.ranks) {
-            if (!seen.insert(rank.rank).second) complain("/ranks", fmt::format("rank {} occurs twice", rank.rank));
+            if (!seen.insert(rank.rank).second)
+                complain("/ranks", fmt::format("rank {} occurs twice", rank.rank));
         }
-        if (!std::is_sorted(trace.step_end.begin(), trace.step_end.end())) complain("/step_end_ps", "steps end out of order");
+        if (!std::is_sorted(trace.step_end.begin(), trace.step_end.end()))
+            complain("/step_end_ps", "steps end out of order");
         object.finish();
         return trace;
     }
@@ -112,7 +125,9 @@ class TraceReader {
     }
 
     SimTime time(const Json& value, const std::string& pointer) {
-        if (value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(kMaxTime)) &&
+        if (value.is_number_integer() &&
+            !(value.is_number_unsigned() &&
+              value.get<std::uint64_t>() > static_cast<std::uint64_t>(kMaxTime)) &&
             value.get<std::int64_t>() >= -kMaxTime) {
             return value.get<SimTime>();
         }
@@ -144,7 +159,8 @@ class TraceReader {
         for (const Json& sample : list(object, "memory")) {
             const std::string here = fmt::format("{}/memory/{}", pointer, at++);
             rank.memory.push_back(read_sample(sample, trace, here));
-            if (at > 1 && rank.memory[at - 1].time < rank.memory[at - 2].time) complain(here, "samples are out of order");
+            if (at > 1 && rank.memory[at - 1].time < rank.memory[at - 2].time)
+                complain(here, "samples are out of order");
         }
         object.finish();
         return rank;
@@ -157,8 +173,11 @@ class TraceReader {
         if (const std::string opcode = o.string("opcode"); o.has("opcode")) {
             find_name(o, "opcode", opcode, static_cast<int>(Opcode::Wait), i.opcode);
         }
-        find_name(o, "stream", o.string_or("stream", "compute"), static_cast<int>(Stream::DeviceToHost), i.stream);
-        const auto u16 = [&](std::string_view key) { return static_cast<std::uint16_t>(o.integer_or(key, 0, 0, kMaxU16)); };
+        find_name(o, "stream", o.string_or("stream", "compute"), static_cast<int>(Stream::DeviceToHost),
+                  i.stream);
+        const auto u16 = [&](std::string_view key) {
+            return static_cast<std::uint16_t>(o.integer_or(key, 0, 0, kMaxU16));
+        };
         i.stage = static_cast<std::uint16_t>(o.integer("stage", 0, kMaxU16));
         i.microbatch = static_cast<std::int32_t>(o.integer_or("microbatch", kNoMicrobatch, 0, kMaxI32));
         i.stage2 = u16("stage2");
@@ -188,11 +207,13 @@ class TraceReader {
         sample.time = object.integer("time_ps", -kMaxTime, kMaxTime);
         const Json& bytes = object.array("bytes");
         for (const Json& value : bytes) {
-            if (!value.is_number_integer()) complain(object.pointer("bytes"), "not an integer number of bytes");
+            if (!value.is_number_integer())
+                complain(object.pointer("bytes"), "not an integer number of bytes");
             sample.bytes.push_back(value.is_number_integer() ? value.get<std::int64_t>() : 0);
         }
         if (sample.bytes.size() != trace.memory_categories.size()) {
-            object.error("bytes", fmt::format("{} numbers for {} categories", sample.bytes.size(), trace.memory_categories.size()));
+            object.error("bytes", fmt::format("{} numbers for {} categories", sample.bytes.size(),
+                                              trace.memory_categories.size()));
         }
         object.finish();
         return sample;
@@ -205,22 +226,24 @@ class TraceReader {
 
 void write_trace(const Trace& trace, std::ostream& out) {
     const auto number = [](SimTime time) { return std::to_string(time); };
-    out << "{\"schema\":\"trainwright/trace\",\"version\":" << kVersion << ",\n\"title\":" << quoted(trace.title)
-        << ",\"origin\":" << quoted(trace.origin) << ",\"steps\":" << trace.steps
-        << ",\"step_end_ps\":" << list_text(trace.step_end, number)
+    out << "{\"schema\":\"trainwright/trace\",\"version\":" << kVersion
+        << ",\n\"title\":" << quoted(trace.title) << ",\"origin\":" << quoted(trace.origin)
+        << ",\"steps\":" << trace.steps << ",\"step_end_ps\":" << list_text(trace.step_end, number)
         << ",\n\"memory_categories\":" << list_text(trace.memory_categories, quoted)
-        << ",\"memory_capacity_bytes\":" << trace.memory_capacity_bytes
-        << ",\"size_class_bytes\":" << list_text(trace.size_class_bytes, [](double b) { return fmt::format("{}", b); })
+        << ",\"memory_capacity_bytes\":" << trace.memory_capacity_bytes << ",\"size_class_bytes\":"
+        << list_text(trace.size_class_bytes, [](double b) { return fmt::format("{}", b); })
         << ",\"stage_labels\":" << list_text(trace.stage_labels, quoted) << ",\n\"ranks\":[";
     for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
         const RankTrace& rank = trace.ranks[r];
         out << (r > 0 ? ",\n" : "\n") << "{\"rank\":" << rank.rank << ",\"name\":" << quoted(rank.name)
-            << ",\"node\":" << quoted(rank.node) << ",\"clock_offset_s\":" << fmt::format("{}", rank.clock_offset_s)
+            << ",\"node\":" << quoted(rank.node)
+            << ",\"clock_offset_s\":" << fmt::format("{}", rank.clock_offset_s)
             << ",\"clock_uncertainty_s\":" << fmt::format("{}", rank.clock_uncertainty_s);
         if (rank.pipeline_rank >= 0) out << ",\"pipeline_rank\":" << rank.pipeline_rank;
         if (rank.replica != 0) out << ",\"replica\":" << rank.replica;
         out << ",\n\"events\":[";
-        for (std::size_t e = 0; e < rank.events.size(); ++e) out << (e > 0 ? ",\n" : "\n") << event_text(rank.events[e]);
+        for (std::size_t e = 0; e < rank.events.size(); ++e)
+            out << (e > 0 ? ",\n" : "\n") << event_text(rank.events[e]);
         out << "],\n\"memory\":[";
         for (std::size_t m = 0; m < rank.memory.size(); ++m) {
             out << (m > 0 ? ",\n" : "\n") << "{\"time_ps\":" << rank.memory[m].time
@@ -244,7 +267,8 @@ Result<Trace> read_trace(std::string_view path) {
     Result<Trace> trace = trace_from_json(*json);
     if (trace) return trace;
     Errors errors = trace.errors();
-    for (Error& error : errors) error.context = fmt::format("{}: {}", path, error.context);
+    for (Error& error : errors)
+        error.context = fmt::format("{}: {}", path, error.context);
     return errors;
 }
 

@@ -7,13 +7,17 @@
 namespace tw {
 namespace {
 
-Json known(double value) { return value > 0 ? Json(value) : Json(nullptr); }
+Json known(double value) {
+    return value > 0 ? Json(value) : Json(nullptr);
+}
 
 Json breakdown_to_json(const TimeBreakdown& b) {
-    return Json{{"forward_s", b.forward},       {"backward_s", b.backward},     {"recompute_s", b.recompute},
-                {"optimizer_s", b.optimizer},   {"exposed_tp_s", b.exposed_tp}, {"exposed_dp_s", b.exposed_dp},
-                {"exposed_pp_s", b.exposed_pp}, {"exposed_cp_s", b.exposed_cp}, {"exposed_ep_s", b.exposed_ep},
-                {"host_s", b.host},             {"bubble_s", b.bubble}};
+    return Json{{"forward_s", b.forward},       {"backward_s", b.backward},
+                {"recompute_s", b.recompute},   {"optimizer_s", b.optimizer},
+                {"exposed_tp_s", b.exposed_tp}, {"exposed_dp_s", b.exposed_dp},
+                {"exposed_pp_s", b.exposed_pp}, {"exposed_cp_s", b.exposed_cp},
+                {"exposed_ep_s", b.exposed_ep}, {"host_s", b.host},
+                {"bubble_s", b.bubble}};
 }
 
 Json rank_to_json(const RankReport& rank) {
@@ -44,12 +48,10 @@ Json memory_to_json(const StageMemory& memory) {
 }
 
 Json communication_to_json(const CommunicationReport& communication) {
-    return Json{{"kind", communication.kind},
-                {"total_s", communication.total_s},
-                {"exposed_s", communication.exposed_s},
-                {"hidden_s", communication.total_s - communication.exposed_s},
-                {"bytes", communication.bytes},
-                {"algorithm", communication.algorithm}};
+    return Json{
+        {"kind", communication.kind},           {"total_s", communication.total_s},
+        {"exposed_s", communication.exposed_s}, {"hidden_s", communication.total_s - communication.exposed_s},
+        {"bytes", communication.bytes},         {"algorithm", communication.algorithm}};
 }
 
 void add_members(Json& json, const SimulationReport& report) {
@@ -77,11 +79,14 @@ void add_members(Json& json, const SimulationReport& report) {
     json["energy_j"] = known(report.energy_j);
     json["usd_per_step"] = known(report.usd_per_step);
     json["per_rank"] = Json::array();
-    for (const RankReport& rank : report.ranks) json["per_rank"].push_back(rank_to_json(rank));
+    for (const RankReport& rank : report.ranks)
+        json["per_rank"].push_back(rank_to_json(rank));
     json["memory"] = Json::array();
-    for (const StageMemory& memory : report.memory) json["memory"].push_back(memory_to_json(memory));
+    for (const StageMemory& memory : report.memory)
+        json["memory"].push_back(memory_to_json(memory));
     json["communication"] = Json::array();
-    for (const CommunicationReport& c : report.communication) json["communication"].push_back(communication_to_json(c));
+    for (const CommunicationReport& c : report.communication)
+        json["communication"].push_back(communication_to_json(c));
     json["critical_path"] = report.critical_path;
     json["warnings"] = report.warnings;
 }

@@ -6,9 +6,10 @@
 
 namespace tw {
 
-// The members of one plan's result, as in `plan --json`'s "plans" and `simulate --json`: the plan itself first, then
-// step_time_s, tokens_per_s, mfu, hfu, bubble_fraction, peak_allocated_bytes, ..., executable, per_rank, memory (addends
-// with their formulas), communication, critical_path, warnings. The trace is a document of its own (trace_json).
+// The members of one plan's result, as in `plan --json`'s "plans" and `simulate --json`: the plan itself
+// first, then step_time_s, tokens_per_s, mfu, hfu, bubble_fraction, peak_allocated_bytes, ..., executable,
+// per_rank, memory (addends with their formulas), communication, critical_path, warnings. The trace is a
+// document of its own (trace_json).
 Json report_to_json(const SimulationReport& report);
 
 // With {"schema": "trainwright/report", "version": 1} before them.

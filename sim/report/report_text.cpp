@@ -1,10 +1,10 @@
 #include "sim/report/report_text.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "base/text_table.hpp"
@@ -22,9 +22,12 @@ std::string heading(std::string_view text, const ReportTextOptions& options) {
 
 std::string_view boundary_text(StepBoundary boundary) {
     switch (boundary) {
-        case StepBoundary::Barrier: return "from barrier to barrier";
-        case StepBoundary::RankLocal: return "each rank's own period";
-        case StepBoundary::None: return "the steady period, never flushed";
+        case StepBoundary::Barrier:
+            return "from barrier to barrier";
+        case StepBoundary::RankLocal:
+            return "each rank's own period";
+        case StepBoundary::None:
+            return "the steady period, never flushed";
     }
     return {};
 }
@@ -53,23 +56,31 @@ constexpr std::array kShares = {
 // Mean over the ranks.
 double mean_share(const SimulationReport& report, double TimeBreakdown::*seconds) {
     double sum = 0;
-    for (const RankReport& rank : report.ranks) sum += rank.breakdown.*seconds;
+    for (const RankReport& rank : report.ranks)
+        sum += rank.breakdown.*seconds;
     return report.ranks.empty() ? 0 : sum / static_cast<double>(report.ranks.size());
 }
 
 // "0", "1-14": the rank numbers of consecutive equal rows.
-std::string range_text(int first, int last) { return first == last ? std::to_string(first) : fmt::format("{}-{}", first, last); }
+std::string range_text(int first, int last) {
+    return first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
+}
 
 // Cents, or as many digits as show something.
-std::string price(double usd) { return usd >= 1 ? fmt::format("{:.2f}", usd) : fmt::format("{:.4f}", usd); }
+std::string price(double usd) {
+    return usd >= 1 ? fmt::format("{:.2f}", usd) : fmt::format("{:.4f}", usd);
+}
 
-std::string gib(double bytes) { return fmt::format("{:.2f}", bytes / 0x1p30); }
+std::string gib(double bytes) {
+    return fmt::format("{:.2f}", bytes / 0x1p30);
+}
 
 std::vector<std::string> addend_names(const SimulationReport& report) {
     std::vector<std::string> names;
     for (const StageMemory& memory : report.memory) {
         for (const MemoryAddend& addend : memory.addends) {
-            if (std::find(names.begin(), names.end(), addend.name) == names.end()) names.push_back(addend.name);
+            if (std::find(names.begin(), names.end(), addend.name) == names.end())
+                names.push_back(addend.name);
         }
     }
     return names;
@@ -94,21 +105,23 @@ std::vector<TableCell> memory_cells(const StageMemory& memory, const std::vector
 }
 
 bool equal_text(const std::vector<TableCell>& a, const std::vector<TableCell>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const TableCell& x, const TableCell& y) { return x.text == y.text; });
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const TableCell& x, const TableCell& y) { return x.text == y.text; });
 }
 
 std::string ranks_text(const SimulationReport& report, const ReportTextOptions& options) {
     if (report.ranks.empty()) return {};
     TextTable table({"rank", "busy", "idle", "bubble", "in flight", "weight versions"});
     const auto cells = [](const RankReport& rank) {
-        return std::vector<TableCell>{format_duration(rank.busy_s), format_duration(rank.idle_s),
-                                      format_percent(rank.bubble_fraction), std::to_string(rank.peak_in_flight),
-                                      std::to_string(rank.weight_versions)};
+        return std::vector<TableCell>{
+            format_duration(rank.busy_s), format_duration(rank.idle_s), format_percent(rank.bubble_fraction),
+            std::to_string(rank.peak_in_flight), std::to_string(rank.weight_versions)};
     };
     for (std::size_t k = 0; k < report.ranks.size();) {
         std::vector<TableCell> row = cells(report.ranks[k]);
         std::size_t last = k;
-        while (last + 1 < report.ranks.size() && equal_text(cells(report.ranks[last + 1]), row)) ++last;
+        while (last + 1 < report.ranks.size() && equal_text(cells(report.ranks[last + 1]), row))
+            ++last;
         row.insert(row.begin(), range_text(report.ranks[k].rank, report.ranks[last].rank));
         table.add_row(std::move(row));
         k = last + 1;
@@ -119,9 +132,12 @@ std::string ranks_text(const SimulationReport& report, const ReportTextOptions& 
 std::string path_text(const SimulationReport& report, const ReportTextOptions& options) {
     if (report.critical_path.empty()) return {};
     std::string out = heading("Critical path", options);
-    const auto shown = std::min(report.critical_path.size(), static_cast<std::size_t>(std::max(0, options.critical_path_lines)));
-    for (std::size_t k = 0; k < shown; ++k) out += fmt::format("  {}\n", report.critical_path[k]);
-    if (shown < report.critical_path.size()) out += fmt::format("  and {} more\n", report.critical_path.size() - shown);
+    const auto shown = std::min(report.critical_path.size(),
+                                static_cast<std::size_t>(std::max(0, options.critical_path_lines)));
+    for (std::size_t k = 0; k < shown; ++k)
+        out += fmt::format("  {}\n", report.critical_path[k]);
+    if (shown < report.critical_path.size())
+        out += fmt::format("  and {} more\n", report.critical_path.size() - shown);
     return out;
 }
 
@@ -163,8 +179,9 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
             capacity = memory.capacity_bytes;
         }
     }
-    std::string memory = fmt::format("{} allocated, {} reserved, {} on the device", format_bytes(report.peak_allocated_bytes),
-                                     format_bytes(report.peak_reserved_bytes), format_bytes(report.peak_device_bytes));
+    std::string memory =
+        fmt::format("{} allocated, {} reserved, {} on the device", format_bytes(report.peak_allocated_bytes),
+                    format_bytes(report.peak_reserved_bytes), format_bytes(report.peak_device_bytes));
     if (capacity > 0) memory += fmt::format(" of {}", format_bytes(capacity));
     memory += ": " + (report.fits ? styled("fits", TextStyle::Green, options.colour)
                                   : styled("does not fit", TextStyle::Red, options.colour));
@@ -179,7 +196,8 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
         line("executable", "yes");
     } else {
         for (std::size_t k = 0; k < report.not_executable.size(); ++k) {
-            line(k == 0 ? "executable" : "", fmt::format("{}{}", k == 0 ? "no: " : "    ", report.not_executable[k]));
+            line(k == 0 ? "executable" : "",
+                 fmt::format("{}{}", k == 0 ? "no: " : "    ", report.not_executable[k]));
         }
     }
     return out;
@@ -187,7 +205,8 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
 
 std::string time_breakdown_text(const SimulationReport& report, const ReportTextOptions& options) {
     double total = 0;
-    for (const Share& share : kShares) total += mean_share(report, share.seconds);
+    for (const Share& share : kShares)
+        total += mean_share(report, share.seconds);
     if (total <= 0) return {};
     std::string out = heading("Where the time goes (mean of the ranks)", options);
     const double columns = std::clamp(options.width - 52, 10, 60);
@@ -197,9 +216,11 @@ std::string time_breakdown_text(const SimulationReport& report, const ReportText
         // At least one glyph: what takes time does not vanish.
         const auto length = std::max(1L, std::lround(seconds / total * columns));
         std::string bar;
-        for (long k = 0; k < length; ++k) bar += options.unicode ? share.full : share.ascii;
-        out += fmt::format("  {} {} {}  {}\n", pad_right(share.name, 25), pad_left(format_duration(seconds), 9),
-                           pad_left(format_percent(seconds / total), 7), styled(bar, share.style, options.colour));
+        for (long k = 0; k < length; ++k)
+            bar += options.unicode ? share.full : share.ascii;
+        out += fmt::format(
+            "  {} {} {}  {}\n", pad_right(share.name, 25), pad_left(format_duration(seconds), 9),
+            pad_left(format_percent(seconds / total), 7), styled(bar, share.style, options.colour));
     }
     return out;
 }
@@ -215,7 +236,9 @@ std::string memory_text(const SimulationReport& report, const ReportTextOptions&
     for (std::size_t k = 0; k < report.memory.size();) {
         std::vector<TableCell> row = memory_cells(report.memory[k], names);
         std::size_t last = k;
-        while (last + 1 < report.memory.size() && equal_text(memory_cells(report.memory[last + 1], names), row)) ++last;
+        while (last + 1 < report.memory.size() &&
+               equal_text(memory_cells(report.memory[last + 1], names), row))
+            ++last;
         if (report.memory[k].device_bytes > fullest->device_bytes) fullest = &report.memory[k];
         row.insert(row.begin(), range_text(report.memory[k].rank, report.memory[last].rank));
         table.add_row(std::move(row));
@@ -226,7 +249,8 @@ std::string memory_text(const SimulationReport& report, const ReportTextOptions&
     std::string at = fullest->peak_instant.empty() ? "" : fmt::format(", at {}", fullest->peak_instant);
     out += heading(fmt::format("The peak of rank {}{}", fullest->rank, at), options);
     TextTable addends({"part", "bytes", "formula"});
-    for (const MemoryAddend& addend : fullest->addends) addends.add_row({addend.name, format_bytes(addend.bytes), addend.formula});
+    for (const MemoryAddend& addend : fullest->addends)
+        addends.add_row({addend.name, format_bytes(addend.bytes), addend.formula});
     addends.align(2, Align::Left);
     out += addends.render(TableFormat::Terminal, options.colour, 2);
     if (fullest->initialisation_peak_bytes > 0) {
@@ -240,11 +264,12 @@ std::string communication_text(const SimulationReport& report, const ReportTextO
     TextTable table({"kind", "time a step", "exposed", "hidden", "bytes sent", "algorithm"});
     for (const CommunicationReport& c : report.communication) {
         const double hidden = c.total_s > 0 ? (c.total_s - c.exposed_s) / c.total_s : 0;
-        table.add_row({c.kind, format_duration(c.total_s), format_duration(c.exposed_s), format_percent(hidden),
-                       format_bytes(c.bytes, ByteUnit::Decimal), c.algorithm});
+        table.add_row({c.kind, format_duration(c.total_s), format_duration(c.exposed_s),
+                       format_percent(hidden), format_bytes(c.bytes, ByteUnit::Decimal), c.algorithm});
     }
     table.align(5, Align::Left);
-    return heading("Communication (busiest rank)", options) + table.render(TableFormat::Terminal, options.colour, 2);
+    return heading("Communication (busiest rank)", options) +
+           table.render(TableFormat::Terminal, options.colour, 2);
 }
 
 std::string report_text(const SimulationReport& report, const ReportTextOptions& options) {

@@ -1,5 +1,5 @@
-// SimulationReport for the terminal: headline, where the time goes, memory of every stage with its addends, communication,
-// critical path, warnings.
+// SimulationReport for the terminal: headline, where the time goes, memory of every stage with its addends,
+// communication, critical path, warnings.
 #pragma once
 
 #include <string>

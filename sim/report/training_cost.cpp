@@ -1,8 +1,8 @@
 #include "sim/report/training_cost.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 
@@ -12,7 +12,8 @@ Result<TrainingCost> training_cost(const SimulationReport& report, const Trainin
     Errors errors;
     const auto positive = [&](double value, std::string_view name) {
         if (std::isfinite(value) && value > 0) return;
-        errors.push_back({ErrorCode::Usage, fmt::format("{} is not positive: {}", name, value), std::string(name), {}});
+        errors.push_back(
+            {ErrorCode::Usage, fmt::format("{} is not positive: {}", name, value), std::string(name), {}});
     };
     positive(run.tokens, "tokens");
     positive(run.devices, "devices");
@@ -20,7 +21,8 @@ Result<TrainingCost> training_cost(const SimulationReport& report, const Trainin
     positive(report.step_time_s, "step_time_s");
     positive(report.tokens_per_s, "tokens_per_s");
     if (run.goodput > 1) {
-        errors.push_back({ErrorCode::Usage, fmt::format("goodput is a share of wall time: {} > 1", run.goodput), "goodput",
+        errors.push_back({ErrorCode::Usage,
+                          fmt::format("goodput is a share of wall time: {} > 1", run.goodput), "goodput",
                           "give 0.9 for 90 %"});
     }
     if (!errors.empty()) return errors;
@@ -46,8 +48,8 @@ Json training_cost_to_json(const TrainingCost& cost) {
 }
 
 std::string training_cost_text(const TrainingRun& run, const TrainingCost& cost) {
-    std::string text = fmt::format("{} tokens: {} steps, {}", format_short_count(run.tokens), format_short_count(cost.steps),
-                                   format_duration(cost.seconds));
+    std::string text = fmt::format("{} tokens: {} steps, {}", format_short_count(run.tokens),
+                                   format_short_count(cost.steps), format_duration(cost.seconds));
     if (cost.seconds_sigma > 0) text += fmt::format(" ± {}", format_duration(cost.seconds_sigma, 2));
     text += fmt::format(", {} device hours", format_short_count(cost.device_hours));
     if (cost.energy_kwh > 0) text += fmt::format(", {}", format_rate(cost.energy_kwh * 1e3, "Wh"));

@@ -1,8 +1,8 @@
 #include "base/si_format.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "base/prng.hpp"
 

@@ -1,8 +1,8 @@
 #include "base/text_table.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
+
+#include <gtest/gtest.h>
 
 namespace tw {
 namespace {

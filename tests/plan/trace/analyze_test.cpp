@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/prng.hpp"
-#include "tests/plan/trace/hand_traces.hpp"
 #include "plan/trace/intervals.hpp"
+#include "tests/plan/trace/hand_traces.hpp"
 
 namespace tw {
 namespace {
@@ -38,14 +38,16 @@ TEST(Analyze, GPipeTwoByTwoByHand) {
 TEST(Analyze, BubbleFractionIsTheClosedForm) {
     for (int p = 1; p <= 6; ++p) {
         for (int m = p; m <= 12; m += 3) {
-            const double expected = static_cast<double>(p - 1) / (m + p - 1);  // GPipe 2019; PipeDream-flush 2021
+            const double expected =
+                static_cast<double>(p - 1) / (m + p - 1);  // GPipe 2019; PipeDream-flush 2021
             for (const auto& order : {hand::gpipe(p, m), hand::one_f_one_b(p, m)}) {
                 const TraceAnalysis a = analyze(hand::run(order, {7, 7}, 2));
                 ASSERT_DOUBLE_EQ(a.steady().bubble_fraction, expected) << p << " " << m;
                 ASSERT_DOUBLE_EQ(a.steps[0].bubble_fraction, expected);
             }
             const auto in = analyze(hand::run(hand::one_f_one_b(p, m), {7, 7})).in_flight;
-            for (int s = 0; s < p; ++s) ASSERT_EQ(in[static_cast<std::size_t>(s)].peak, std::min(m, p - s));
+            for (int s = 0; s < p; ++s)
+                ASSERT_EQ(in[static_cast<std::size_t>(s)].peak, std::min(m, p - s));
         }
     }
 }
@@ -107,22 +109,25 @@ TEST(CriticalPath, OfGPipeGoesDownAndUpThePipeline) {
     EXPECT_EQ(path.length, trace.step_end.back());
     // Two chains are equally long; where an event's own lane ties with a transfer, the lane is followed.
     const std::vector<std::string> expected = {
-        "rank 0: 0F0 2.00 ps",     "rank 1: 1RECV_F0 1.00 ps",     "rank 1: 1F0 2.00 ps", "rank 2: 2RECV_F0 1.00 ps",
-        "rank 2: 2F0..2F1 (2) 4.00 ps", "rank 2: 2B0 4.00 ps",     "rank 1: 1RECV_B0 1.00 ps", "rank 1: 1B0 4.00 ps",
-        "rank 0: 0RECV_B0 1.00 ps", "rank 0: 0B0..0B1 (2) 8.00 ps"};
+        "rank 0: 0F0 2.00 ps",         "rank 1: 1RECV_F0 1.00 ps",     "rank 1: 1F0 2.00 ps",
+        "rank 2: 2RECV_F0 1.00 ps",    "rank 2: 2F0..2F1 (2) 4.00 ps", "rank 2: 2B0 4.00 ps",
+        "rank 1: 1RECV_B0 1.00 ps",    "rank 1: 1B0 4.00 ps",          "rank 0: 0RECV_B0 1.00 ps",
+        "rank 0: 0B0..0B1 (2) 8.00 ps"};
     EXPECT_EQ(describe(trace, path), expected);
     SimTime sum = 0;
-    for (const SimTime time : path.by_work) sum += time;
+    for (const SimTime time : path.by_work)
+        sum += time;
     EXPECT_EQ(sum, path.length);
 }
 
-// Whatever the costs: segments are contiguous, the path is no longer than the trace, and starts at its beginning.
+// Whatever the costs: segments are contiguous, the path is no longer than the trace, and starts at its
+// beginning.
 TEST(CriticalPath, ExplainsEveryInstantOfRandomPipelines) {
     Prng random(11);
     for (int k = 0; k < 200; ++k) {
         const int p = static_cast<int>(random.integer(1, 6)), m = static_cast<int>(random.integer(p, 10));
-        const hand::Costs costs{random.integer(1, 50), random.integer(1, 90), 0, random.integer(0, 20), random.integer(0, 30),
-                                random.integer(0, 9)};
+        const hand::Costs costs{random.integer(1, 50), random.integer(1, 90), 0,
+                                random.integer(0, 20), random.integer(0, 30), random.integer(0, 9)};
         const Trace trace = hand::run(k % 2 == 0 ? hand::gpipe(p, m) : hand::one_f_one_b(p, m), costs, 2);
         const TraceAnalysis a = analyze(trace);
         ASSERT_EQ(a.critical_path.gaps, 0) << k;
@@ -131,7 +136,8 @@ TEST(CriticalPath, ExplainsEveryInstantOfRandomPipelines) {
         for (const StepAnalysis& step : a.steps) {
             for (const RankStep& rank : step.ranks) {
                 SimTime explained = rank.bubble;
-                for (const SimTime time : rank.idle_by_work) explained += time;
+                for (const SimTime time : rank.idle_by_work)
+                    explained += time;
                 ASSERT_EQ(explained, rank.idle);
                 ASSERT_EQ(rank.busy + rank.idle, step.period());
             }
@@ -147,7 +153,8 @@ TEST(CriticalPath, NamesGapsThatNoEventExplains) {
     const CriticalPath path = analyze(trace).critical_path;
     EXPECT_EQ(path.gaps, 5);
     EXPECT_EQ(describe(trace, path),
-              (std::vector<std::string>{"rank 0: 0F0 10.0 ps", "rank 0: nothing for 5.00 ps", "rank 0: 0F1 10.0 ps"}));
+              (std::vector<std::string>{"rank 0: 0F0 10.0 ps", "rank 0: nothing for 5.00 ps",
+                                        "rank 0: 0F1 10.0 ps"}));
 }
 
 TEST(Rendezvous, MatchesSendsWithReceivesAndCollectivesAcrossRanks) {
@@ -176,7 +183,8 @@ TEST(Rendezvous, MatchesSendsWithReceivesAndCollectivesAcrossRanks) {
 TEST(AlignClocks, ShiftsRanksOntoOneAxis) {
     Trace trace = hand::run(hand::gpipe(2, 2), {2, 4});
     const Trace before = trace;
-    for (TraceEvent& e : trace.ranks[1].events) e.arrival += 5'000'000, e.start += 5'000'000, e.end += 5'000'000;
+    for (TraceEvent& e : trace.ranks[1].events)
+        e.arrival += 5'000'000, e.start += 5'000'000, e.end += 5'000'000;
     trace.ranks[1].clock_offset_s = -5e-6;
     const Trace aligned = align_clocks(trace);
     EXPECT_EQ(aligned.ranks[1].events[0].start, before.ranks[1].events[0].start);

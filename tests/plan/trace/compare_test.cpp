@@ -19,14 +19,16 @@ TEST(Compare, ATraceWithItself) {
     const Trace trace = hand::run(hand::one_f_one_b(3, 5), {20, 40, 0, 1, 3, 2}, 2);
     const TraceComparison c = compare_traces(trace, trace);
     std::size_t events = 0;
-    for (const RankTrace& rank : trace.ranks) events += rank.events.size();
+    for (const RankTrace& rank : trace.ranks)
+        events += rank.events.size();
     EXPECT_EQ(c.joined, static_cast<std::int64_t>(events));
     EXPECT_EQ(c.only_predicted + c.only_measured, 0);
     EXPECT_FALSE(c.order_divergence.has_value());
     EXPECT_FALSE(c.duration_divergence.has_value());
     EXPECT_EQ(c.step_error(), 0);
     EXPECT_EQ(c.predicted_bubble, c.measured_bubble);
-    for (const ErrorRow& r : c.rows) EXPECT_EQ(r.relative_error(), 0);
+    for (const ErrorRow& r : c.rows)
+        EXPECT_EQ(r.relative_error(), 0);
     EXPECT_EQ(row(c, Opcode::Forward, 1).count, 10);
     EXPECT_DOUBLE_EQ(row(c, Opcode::Forward, 1).measured_s, 20e-12);
 }
@@ -60,7 +62,8 @@ TEST(Compare, NamesOtherAndMissingInstructions) {
 
     Trace fewer = predicted;
     fewer.ranks.pop_back();
-    EXPECT_EQ(compare_traces(predicted, fewer).only_predicted, static_cast<std::int64_t>(predicted.ranks[1].events.size()));
+    EXPECT_EQ(compare_traces(predicted, fewer).only_predicted,
+              static_cast<std::int64_t>(predicted.ranks[1].events.size()));
 }
 
 TEST(Compare, SteadyHoldsEveryMeasuredStepAgainstTheLastPredicted) {

@@ -1,9 +1,9 @@
 // Traces as documents: Chrome JSON and our own.
-#include <gtest/gtest.h>
-
 #include <map>
 #include <set>
 #include <sstream>
+
+#include <gtest/gtest.h>
 
 #include "base/json.hpp"
 #include "plan/trace/chrome.hpp"
@@ -14,7 +14,8 @@ namespace tw {
 namespace {
 
 Trace sample() {
-    Trace trace = hand::run(hand::one_f_one_b(3, 4), {2'000'001, 4'000'000, 0, 1'500, 3'000'000, 7}, 2, "a \"title\"");
+    Trace trace =
+        hand::run(hand::one_f_one_b(3, 4), {2'000'001, 4'000'000, 0, 1'500, 3'000'000, 7}, 2, "a \"title\"");
     hand::add_memory(trace, 100, 10, 1000);
     trace.size_class_bytes = {0, 4096};
     trace.stage_labels = {"layers 0-3", "layers 4-7", "layers 8-11"};
@@ -48,7 +49,8 @@ TEST(Chrome, ParsesAndBalancesItsFlows) {
         if (kind == "s" || kind == "f") flows[e["id"]].push_back(e);
     }
     std::size_t events = 0;
-    for (const RankTrace& rank : trace.ranks) events += rank.events.size();
+    for (const RankTrace& rank : trace.ranks)
+        events += rank.events.size();
     EXPECT_EQ(kinds["X"], static_cast<int>(events));
     EXPECT_EQ(first, 0);
     EXPECT_EQ(kinds["s"], 2 * 2 * 4 * 2);
@@ -91,8 +93,10 @@ TEST(Chrome, EventsCarryNamesLanesAndArguments) {
 TEST(Chrome, AlignsClocksAndIsDeterministic) {
     Trace trace = sample();
     const std::string before = chrome(trace);
-    for (TraceEvent& e : trace.ranks[2].events) e.arrival += 9'000'000, e.start += 9'000'000, e.end += 9'000'000;
-    for (MemorySample& m : trace.ranks[2].memory) m.time += 9'000'000;
+    for (TraceEvent& e : trace.ranks[2].events)
+        e.arrival += 9'000'000, e.start += 9'000'000, e.end += 9'000'000;
+    for (MemorySample& m : trace.ranks[2].memory)
+        m.time += 9'000'000;
     trace.ranks[2].clock_offset_s = -9e-6;
     EXPECT_EQ(chrome(trace), before);
     EXPECT_TRUE(parse_json(chrome(Trace{}), "empty").has_value());
@@ -113,7 +117,8 @@ TEST(TraceDocument, ReadsBackExactly) {
         for (std::size_t e = 0; e < trace.ranks[r].events.size(); ++e) {
             const TraceEvent &a = back->ranks[r].events[e], &b = trace.ranks[r].events[e];
             EXPECT_EQ(a.instruction, b.instruction);
-            EXPECT_EQ(std::tie(a.step, a.index, a.arrival, a.start, a.end), std::tie(b.step, b.index, b.arrival, b.start, b.end));
+            EXPECT_EQ(std::tie(a.step, a.index, a.arrival, a.start, a.end),
+                      std::tie(b.step, b.index, b.arrival, b.start, b.end));
         }
         EXPECT_EQ(back->ranks[r].memory.size(), trace.ranks[r].memory.size());
     }
@@ -122,10 +127,12 @@ TEST(TraceDocument, ReadsBackExactly) {
 }
 
 TEST(TraceDocument, RefusesWithPointersAllAtOnce) {
-    const Json json = *parse_json(R"({"schema":"trainwright/trace","version":1,"origin":"dreamt","steps":1,"ranks":[
+    const Json json =
+        *parse_json(R"({"schema":"trainwright/trace","version":1,"origin":"dreamt","steps":1,"ranks":[
         {"rank":0,"events":[{"opcode":"forwrad","stage":0,"index":0,"start_ps":5,"end_ps":4},
                             {"opcode":"send_grad","stream":"p2p","stage":70000,"index":1,"start_ps":1,"end_ps":2,"arrival_ps":3,"step":1}]},
-        {"rank":0,"events":[],"colour":"red","memory":[{"time_ps":0,"bytes":[1]}]}]})", "t");
+        {"rank":0,"events":[],"colour":"red","memory":[{"time_ps":0,"bytes":[1]}]}]})",
+                    "t");
     const Result<Trace> result = trace_from_json(json);
     ASSERT_FALSE(result.has_value());
     std::set<std::string> contexts;
@@ -133,9 +140,10 @@ TEST(TraceDocument, RefusesWithPointersAllAtOnce) {
         contexts.insert(e.context);
         EXPECT_EQ(e.code, ErrorCode::Unreadable) << e.message;
     }
-    for (const char* pointer : {"/origin", "/ranks/0/events/0/opcode", "/ranks/0/events/0/end_ps", "/ranks/0/events/1/stage",
-                                "/ranks/0/events/1/arrival_ps", "/ranks/0/events/1/step", "/ranks/1/colour",
-                                "/ranks/1/memory/0/bytes", "/ranks"}) {
+    for (const char* pointer :
+         {"/origin", "/ranks/0/events/0/opcode", "/ranks/0/events/0/end_ps", "/ranks/0/events/1/stage",
+          "/ranks/0/events/1/arrival_ps", "/ranks/0/events/1/step", "/ranks/1/colour",
+          "/ranks/1/memory/0/bytes", "/ranks"}) {
         EXPECT_TRUE(contexts.count(pointer)) << pointer << "\n" << to_string(result.errors());
     }
     EXPECT_NE(to_string(result.errors()).find("did you mean 'forward'"), std::string::npos);
@@ -147,11 +155,13 @@ TEST(TraceDocument, RefusesDamagedText) {
         const Result<Json> json = parse_json(text.substr(0, length), "cut");
         ASSERT_FALSE(json.has_value()) << length;
     }
-    for (const char* wrong : {"[]", "{}", "null", R"({"schema":"trainwright/plan","version":1})",
-                              R"({"schema":"trainwright/trace","version":2,"origin":"simulated","steps":1,"ranks":[]})",
-                              R"({"schema":"trainwright/trace","version":1,"origin":"simulated","steps":0,"ranks":{}})",
-                              R"({"schema":"trainwright/trace","version":1,"origin":"simulated","steps":1,"step_end_ps":[1e30],"ranks":[]})",
-                              R"({"schema":"trainwright/trace","version":1,"origin":"simulated","steps":1,"ranks":[7]})"}) {
+    for (
+        const char* wrong :
+        {"[]", "{}", "null", R"({"schema":"trainwright/plan","version":1})",
+         R"({"schema":"trainwright/trace","version":2,"origin":"simulated","steps":1,"ranks":[]})",
+         R"({"schema":"trainwright/trace","version":1,"origin":"simulated","steps":0,"ranks":{}})",
+         R"({"schema":"trainwright/trace","version":1,"origin":"simulated","steps":1,"step_end_ps":[1e30],"ranks":[]})",
+         R"({"schema":"trainwright/trace","version":1,"origin":"simulated","steps":1,"ranks":[7]})"}) {
         EXPECT_FALSE(trace_from_json(*parse_json(wrong, "wrong")).has_value()) << wrong;
     }
 }

@@ -1,9 +1,9 @@
 // Terminal and SVG drawings.
-#include <gtest/gtest.h>
+#include <sstream>
 
 #include <boost/property_tree/ptree.hpp>
 #include <boost/property_tree/xml_parser.hpp>
-#include <sstream>
+#include <gtest/gtest.h>
 
 #include "base/text_style.hpp"
 #include "plan/trace/ascii_timeline.hpp"
@@ -85,7 +85,8 @@ TEST(AsciiTimeline, FitsTheWidthInEveryForm) {
     }
     AsciiTimelineOptions plain;
     plain.unicode = false;
-    for (const char c : ascii_timeline(trace, plain)) EXPECT_LT(static_cast<unsigned char>(c), 128);
+    for (const char c : ascii_timeline(trace, plain))
+        EXPECT_LT(static_cast<unsigned char>(c), 128);
     plain.max_ranks = 2;
     EXPECT_NE(ascii_timeline(trace, plain).find("2 of 4 ranks"), std::string::npos);
     EXPECT_FALSE(ascii_timeline(Trace{}).empty());
@@ -99,12 +100,13 @@ TEST(Svg, IsWellFormedAndShowsEveryEvent) {
     const std::string svg = render_svg(trace, options);
     std::size_t events = 0;
     for (const RankTrace& rank : trace.ranks) {
-        for (const TraceEvent& e : rank.events) events += e.end > e.start ? 1 : 0;
+        for (const TraceEvent& e : rank.events)
+            events += e.end > e.start ? 1 : 0;
     }
     // One tooltip an event that takes time, and the document's own title.
     EXPECT_EQ(elements(svg, "title"), static_cast<int>(events) + 1);
-    EXPECT_EQ(elements(svg, "path"), 4 * 3);    // three categories a rank
-    EXPECT_EQ(elements(svg, "circle"), 4);      // the peaks
+    EXPECT_EQ(elements(svg, "path"), 4 * 3);  // three categories a rank
+    EXPECT_EQ(elements(svg, "circle"), 4);    // the peaks
     EXPECT_NE(svg.find("a &lt;b&gt; &amp; &quot;c&quot;"), std::string::npos);
     EXPECT_EQ(svg, render_svg(trace, options));
     options.critical_path = true;
@@ -116,7 +118,8 @@ TEST(Svg, MergesTinyEventsWithTheirNumber) {
     Trace trace;
     trace.ranks.resize(1);
     for (int k = 0; k < 100'000; ++k) {
-        trace.ranks[0].events.push_back(hand::event(hand::compute(Opcode::Forward, 0, k), 10 * k, 10 * k + 9));
+        trace.ranks[0].events.push_back(
+            hand::event(hand::compute(Opcode::Forward, 0, k), 10 * k, 10 * k + 9));
     }
     const std::string svg = render_svg(trace);
     EXPECT_LT(svg.size(), 400'000U);

@@ -1,5 +1,5 @@
-// Small traces for tests, made by a list scheduler that knows nothing of the engine: compute in the given order on each
-// rank, transfers that start when their tensor is made.
+// Small traces for tests, made by a list scheduler that knows nothing of the engine: compute in the given
+// order on each rank, transfers that start when their tensor is made.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +39,10 @@ inline Order gpipe(int ranks, int microbatches) {
     Order order(static_cast<std::size_t>(ranks));
     for (int r = 0; r < ranks; ++r) {
         auto& own = order[static_cast<std::size_t>(r)];
-        for (int m = 0; m < microbatches; ++m) own.push_back(compute(Opcode::Forward, r, m));
-        for (int m = 0; m < microbatches; ++m) own.push_back(compute(Opcode::Backward, r, m));
+        for (int m = 0; m < microbatches; ++m)
+            own.push_back(compute(Opcode::Forward, r, m));
+        for (int m = 0; m < microbatches; ++m)
+            own.push_back(compute(Opcode::Backward, r, m));
     }
     return order;
 }
@@ -50,7 +52,8 @@ inline Order one_f_one_b(int ranks, int microbatches) {
     for (int r = 0; r < ranks; ++r) {
         auto& own = order[static_cast<std::size_t>(r)];
         const int warmup = std::min(microbatches, ranks - r);
-        for (int m = 0; m < warmup; ++m) own.push_back(compute(Opcode::Forward, r, m));
+        for (int m = 0; m < warmup; ++m)
+            own.push_back(compute(Opcode::Forward, r, m));
         for (int m = 0; m < microbatches; ++m) {
             own.push_back(compute(Opcode::Backward, r, m));
             if (warmup + m < microbatches) own.push_back(compute(Opcode::Forward, r, warmup + m));
@@ -59,8 +62,8 @@ inline Order one_f_one_b(int ranks, int microbatches) {
     return order;
 }
 
-// One rank a stage. Repeats the order `steps` times; every step ends with a gradient all-reduce of each stage (where
-// costs.sync > 0), a barrier, and an optimizer step (where costs.optimizer > 0).
+// One rank a stage. Repeats the order `steps` times; every step ends with a gradient all-reduce of each stage
+// (where costs.sync > 0), a barrier, and an optimizer step (where costs.optimizer > 0).
 inline Trace run(const Order& order, Costs costs, int steps = 1, std::string title = "hand-made") {
     const int ranks = static_cast<int>(order.size());
     Trace trace;
@@ -68,7 +71,8 @@ inline Trace run(const Order& order, Costs costs, int steps = 1, std::string tit
     trace.origin = "simulated";
     trace.steps = steps;
     trace.ranks.resize(order.size());
-    for (int r = 0; r < ranks; ++r) trace.ranks[static_cast<std::size_t>(r)].rank = r;
+    for (int r = 0; r < ranks; ++r)
+        trace.ranks[static_cast<std::size_t>(r)].rank = r;
     SimTime step_begin = 0;
     for (int step = 0; step < steps; ++step) {
         std::vector<SimTime> clock(order.size(), step_begin);
@@ -78,7 +82,8 @@ inline Trace run(const Order& order, Costs costs, int steps = 1, std::string tit
         const auto add = [&](int r, TraceEvent e) {
             auto& events = trace.ranks[static_cast<std::size_t>(r)].events;
             e.step = step;
-            e.index = static_cast<std::uint32_t>(std::count_if(events.begin(), events.end(), [&](const TraceEvent& x) { return x.step == step; }));
+            e.index = static_cast<std::uint32_t>(std::count_if(
+                events.begin(), events.end(), [&](const TraceEvent& x) { return x.step == step; }));
             events.push_back(e);
         };
         const auto send = [&](bool gradient, int from, int to, int microbatch, SimTime ready) {
@@ -96,7 +101,8 @@ inline Trace run(const Order& order, Costs costs, int steps = 1, std::string tit
             v.communicator = gradient ? 3 : 2;
             v.size_class = 1;
             add(from, event(s, start, start + costs.transfer, ready));
-            add(to, event(v, start, start + costs.transfer, std::min(start, clock[static_cast<std::size_t>(to)])));
+            add(to, event(v, start, start + costs.transfer,
+                          std::min(start, clock[static_cast<std::size_t>(to)])));
         };
         for (bool progress = true; progress;) {
             progress = false;
@@ -113,7 +119,9 @@ inline Trace run(const Order& order, Costs costs, int steps = 1, std::string tit
                     if (found == arrived.end()) continue;
                     ready = std::max(ready, found->second);
                 }
-                const SimTime end = ready + (forward ? costs.forward : weight ? costs.weight : costs.backward);
+                const SimTime end = ready + (forward  ? costs.forward
+                                             : weight ? costs.weight
+                                                      : costs.backward);
                 add(r, event(i, ready, end));
                 clock[at] = end;
                 if (forward && r + 1 < ranks) send(false, r, r + 1, i.microbatch, end);
@@ -145,7 +153,8 @@ inline Trace run(const Order& order, Costs costs, int steps = 1, std::string tit
         }
         if (costs.optimizer > 0) {
             for (int r = 0; r < ranks; ++r) {
-                add(r, event(compute(Opcode::OptimizerStep, r, kNoMicrobatch), barrier, barrier + costs.optimizer));
+                add(r, event(compute(Opcode::OptimizerStep, r, kNoMicrobatch), barrier,
+                             barrier + costs.optimizer));
             }
             step_begin += costs.optimizer;
         }

@@ -39,7 +39,8 @@ SimulationReport sample() {
         r.ranks.push_back(k);
         StageMemory m;
         m.rank = rank;
-        m.addends = {{"parameters", 2.0 * 0x1p30, "2 bytes x 1.07e9"}, {"activations", (2 - rank) * 4.0 * 0x1p30, "2 in flight"}};
+        m.addends = {{"parameters", 2.0 * 0x1p30, "2 bytes x 1.07e9"},
+                     {"activations", (2 - rank) * 4.0 * 0x1p30, "2 in flight"}};
         if (rank == 1) m.addends.push_back({"logits", 0x1p29, "fp32"});
         m.peak_allocated_bytes = (rank == 0 ? 10.0 : 6.5) * 0x1p30;
         m.peak_reserved_bytes = m.peak_allocated_bytes + 0x1p30;
@@ -130,7 +131,8 @@ TEST(ReportText, SaysWhatDoesNotFitOrRun) {
     EXPECT_NE(text.find("executable    no: context parallelism\n                  fp8\n"), std::string::npos);
     ReportTextOptions ascii;
     ascii.unicode = false;
-    for (const char c : time_breakdown_text(report, ascii)) EXPECT_LT(static_cast<unsigned char>(c), 128);
+    for (const char c : time_breakdown_text(report, ascii))
+        EXPECT_LT(static_cast<unsigned char>(c), 128);
     EXPECT_FALSE(report_text(SimulationReport{}).empty());
 }
 
@@ -151,13 +153,36 @@ TEST(ReportText, JoinsEqualRanks) {
 TEST(ReportJson, StableKeysInOrder) {
     const Json json = report_to_json(sample());
     std::vector<std::string> keys;
-    for (const auto& [key, value] : json.items()) keys.push_back(key);
-    EXPECT_EQ(keys, (std::vector<std::string>{
-                        "plan", "summary", "step_time_s", "step_time_sigma_s", "makespan_s", "boundary", "tokens_per_s",
-                        "samples_per_s", "mfu", "hfu", "flop_convention", "model_flops", "hardware_flops", "bubble_fraction",
-                        "lower_bound_s", "peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes", "fits", "executable",
-                        "not_executable", "energy_j", "usd_per_step", "per_rank", "memory", "communication", "critical_path",
-                        "warnings"}));
+    for (const auto& [key, value] : json.items())
+        keys.push_back(key);
+    EXPECT_EQ(keys, (std::vector<std::string>{"plan",
+                                              "summary",
+                                              "step_time_s",
+                                              "step_time_sigma_s",
+                                              "makespan_s",
+                                              "boundary",
+                                              "tokens_per_s",
+                                              "samples_per_s",
+                                              "mfu",
+                                              "hfu",
+                                              "flop_convention",
+                                              "model_flops",
+                                              "hardware_flops",
+                                              "bubble_fraction",
+                                              "lower_bound_s",
+                                              "peak_allocated_bytes",
+                                              "peak_reserved_bytes",
+                                              "peak_device_bytes",
+                                              "fits",
+                                              "executable",
+                                              "not_executable",
+                                              "energy_j",
+                                              "usd_per_step",
+                                              "per_rank",
+                                              "memory",
+                                              "communication",
+                                              "critical_path",
+                                              "warnings"}));
     EXPECT_EQ(json["step_time_s"], 2.0);
     EXPECT_EQ(json["executable"], true);
     EXPECT_EQ(json["per_rank"][1]["peak_in_flight"], 1);
@@ -191,8 +216,10 @@ TEST(TrainingCost, NamesEveryBadValue) {
     const auto result = training_cost(SimulationReport{}, {0, -1, 2});
     ASSERT_FALSE(result.has_value());
     std::vector<std::string> contexts;
-    for (const Error& error : result.errors()) contexts.push_back(error.context);
-    EXPECT_EQ(contexts, (std::vector<std::string>{"tokens", "devices", "step_time_s", "tokens_per_s", "goodput"}));
+    for (const Error& error : result.errors())
+        contexts.push_back(error.context);
+    EXPECT_EQ(contexts,
+              (std::vector<std::string>{"tokens", "devices", "step_time_s", "tokens_per_s", "goodput"}));
 }
 
 }  // namespace
