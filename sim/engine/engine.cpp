@@ -161,6 +161,8 @@ Trace trace_engine(const Schedule& schedule, const CompiledSchedule& c, const Co
         rank.rank = r;
         rank.name = "PP" + std::to_string(r % c.pipeline_ranks);
         if (c.ranks > c.pipeline_ranks) rank.name += "-R" + std::to_string(r / c.pipeline_ranks);
+        rank.pipeline_rank = r % c.pipeline_ranks;
+        rank.replica = r / c.pipeline_ranks;
     }
     for (int step = 0; step < (c.boundary == StepBoundary::None ? 1 : steps); ++step) {
         if (host) {

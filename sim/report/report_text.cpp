@@ -104,6 +104,36 @@ std::vector<TableCell> memory_cells(const StageMemory& memory, const std::vector
     return cells;
 }
 
+// One row a rank; one column a rank where that would be wider than the terminal and this is not.
+std::string memory_table(const std::vector<std::string>& columns, const std::vector<std::string>& labels,
+                         const std::vector<std::vector<TableCell>>& rows, const ReportTextOptions& options) {
+    std::vector<std::string> headers = {"rank"};
+    headers.insert(headers.end(), columns.begin(), columns.end());
+    TextTable by_rank(std::move(headers));
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+        std::vector<TableCell> cells = rows[r];
+        cells.insert(cells.begin(), labels[r]);
+        by_rank.add_row(std::move(cells));
+    }
+    headers = {"rank"};
+    headers.insert(headers.end(), labels.begin(), labels.end());
+    TextTable by_part(std::move(headers));
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+        std::vector<TableCell> cells = {columns[c]};
+        for (const auto& row : rows)
+            cells.push_back(row[c]);
+        by_part.add_row(std::move(cells));
+    }
+    const auto width = [](const std::string& text) {  // of the rule below the headers, the widest line
+        const std::size_t first = text.find('\n') + 1;
+        return display_width(std::string_view(text).substr(first, text.find('\n', first) - first));
+    };
+    std::string wide = by_rank.render(TableFormat::Terminal, options.colour, 2);
+    std::string tall = by_part.render(TableFormat::Terminal, options.colour, 2);
+    const auto room = static_cast<std::size_t>(std::max(1, options.width));
+    return width(wide) > room && width(tall) < width(wide) ? tall : wide;
+}
+
 bool equal_text(const std::vector<TableCell>& a, const std::vector<TableCell>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [](const TableCell& x, const TableCell& y) { return x.text == y.text; });
@@ -228,24 +258,24 @@ std::string time_breakdown_text(const SimulationReport& report, const ReportText
 std::string memory_text(const SimulationReport& report, const ReportTextOptions& options) {
     if (report.memory.empty()) return {};
     const std::vector<std::string> names = addend_names(report);
-    std::vector<std::string> headers = {"rank"};
-    headers.insert(headers.end(), names.begin(), names.end());
-    headers.insert(headers.end(), {"allocated", "reserved", "device", "capacity"});
-    TextTable table(std::move(headers));
+    std::vector<std::string> columns = names;
+    columns.insert(columns.end(), {"allocated", "reserved", "device", "capacity"});
+    std::vector<std::string> labels;  // consecutive equal ranks are one
+    std::vector<std::vector<TableCell>> rows;
     const StageMemory* fullest = &report.memory.front();
     for (std::size_t k = 0; k < report.memory.size();) {
-        std::vector<TableCell> row = memory_cells(report.memory[k], names);
+        rows.push_back(memory_cells(report.memory[k], names));
         std::size_t last = k;
         while (last + 1 < report.memory.size() &&
-               equal_text(memory_cells(report.memory[last + 1], names), row))
+               equal_text(memory_cells(report.memory[last + 1], names), rows.back())) {
             ++last;
+        }
         if (report.memory[k].device_bytes > fullest->device_bytes) fullest = &report.memory[k];
-        row.insert(row.begin(), range_text(report.memory[k].rank, report.memory[last].rank));
-        table.add_row(std::move(row));
+        labels.push_back(range_text(report.memory[k].rank, report.memory[last].rank));
         k = last + 1;
     }
     std::string out = heading("Memory at each rank's peak (GiB)", options);
-    out += table.render(TableFormat::Terminal, options.colour, 2);
+    out += memory_table(columns, labels, rows, options);
     std::string at = fullest->peak_instant.empty() ? "" : fmt::format(", at {}", fullest->peak_instant);
     out += heading(fmt::format("The peak of rank {}{}", fullest->rank, at), options);
     TextTable addends({"part", "bytes", "formula"});

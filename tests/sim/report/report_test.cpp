@@ -150,6 +150,20 @@ TEST(ReportText, JoinsEqualRanks) {
     EXPECT_NE(text.find("\n   0-3        2.00"), std::string::npos) << text;
 }
 
+TEST(ReportText, TurnsTheMemoryTableWhereItIsTooWide) {
+    ReportTextOptions narrow;
+    narrow.width = 60;
+    const std::string text = memory_text(sample(), narrow);
+    EXPECT_NE(text.find("  rank             0      1\n"
+                        "  ───────────  ─────  ─────\n"
+                        "  parameters    2.00   2.00\n"
+                        "  activations   8.00   4.00\n"
+                        "  logits           -   0.50\n"
+                        "  allocated    10.00   6.50\n"),
+              std::string::npos)
+        << text;
+}
+
 TEST(ReportJson, StableKeysInOrder) {
     const Json json = report_to_json(sample());
     std::vector<std::string> keys;
