@@ -45,6 +45,9 @@ Substitute gemm_entry(const HardwareProfile& profile, Precision precision) {
     return {&profile.gemm.front(), 1, true};
 }
 
+// Relative uncertainty of standing in for another kernel: an assumption, twice that of a datasheet's scaling.
+constexpr double kSubstituteSigma = 0.3;
+
 double combine(double a, double b) {
     return std::sqrt(a * a + b * b);
 }
@@ -98,7 +101,7 @@ struct Estimate {
         shape.element_bytes = bytes_per_element(a.precision);
         KernelEstimate estimate;
         estimate.seconds = attention_seconds(entry->curve, shape);
-        estimate.sigma = exact ? entry->fit.sigma : combine(entry->fit.sigma, 0.2);
+        estimate.sigma = exact ? entry->fit.sigma : combine(entry->fit.sigma, kSubstituteSigma);
         estimate.out_of_range = !entry->seq.contains(static_cast<double>(a.seq_kv)) ||
                                 !entry->head_dim.contains(static_cast<double>(a.head_dim_qk));
         estimate.scaled = !exact || !entry->fit.scaled_from.empty();
@@ -112,10 +115,12 @@ struct Estimate {
                 entry = &candidate;
         }
         KernelEstimate estimate;
-        if (entry == nullptr) {
+        if (entry == nullptr) {  // as a plain copy, which is what a copy is
+            const bool copy = m.kind == MemoryOpKind::Copy;
             estimate.seconds = memory_seconds(profile.memory, m.bytes);
-            estimate.sigma = combine(profile.memory_fit.sigma, 0.2);
-            estimate.scaled = true;
+            estimate.sigma =
+                copy ? profile.memory_fit.sigma : combine(profile.memory_fit.sigma, kSubstituteSigma);
+            estimate.scaled = !copy || !profile.memory_fit.scaled_from.empty();
             return estimate;
         }
         estimate.seconds = memory_seconds(profile.memory, m.bytes, entry->efficiency, entry->extra_latency_s);
@@ -139,7 +144,7 @@ struct Estimate {
         curve.rate *= substitute.rate;
         const ConvolutionCurve plain;
         estimate.seconds = convolution_seconds(entry == nullptr ? plain : entry->curve, curve, c);
-        estimate.sigma = combine(estimate.sigma, entry == nullptr ? 0.3 : entry->fit.sigma);
+        estimate.sigma = combine(estimate.sigma, entry == nullptr ? kSubstituteSigma : entry->fit.sigma);
         estimate.scaled = entry == nullptr || entry->precision != c.precision || estimate.scaled ||
                           !entry->fit.scaled_from.empty();
         return estimate;
@@ -156,7 +161,7 @@ struct Estimate {
         scores.precision = a.precision;
         KernelEstimate estimate = (*this)(scores);
         estimate.seconds *= (a.causal ? 0.5 : 1.0) * (a.backward ? 5.0 : 2.0);
-        estimate.sigma = combine(estimate.sigma, 0.3);
+        estimate.sigma = combine(estimate.sigma, kSubstituteSigma);
         estimate.scaled = true;
         return estimate;
     }

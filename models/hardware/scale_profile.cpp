@@ -32,7 +32,7 @@ FitRecord scaled_record(FitRecord record, const std::string& sibling) {
     record.scaled_from = sibling;
     record.sigma = std::round(std::hypot(record.sigma, kDatasheetSigma) * 1e4) / 1e4;
     record.median = record.p90 = 0;
-    record.held_out = 0;
+    record.points = record.held_out = 0;
     return record;
 }
 

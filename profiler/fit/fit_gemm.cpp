@@ -109,18 +109,26 @@ GemmFit fit_gemm(const std::vector<GemmPoint>& points, const GemmCurve& start_cu
         (out ? test : train).push_back(point);
     }
     const std::vector<GemmPoint> sample = thinned(train, options.most_points);
-    // Shapes that training runs weigh three times those of decoding, which are most of the tables.
+    // Shapes that training runs weigh three times those of decoding, which are most of the tables. With a
+    // grid, curve and grid are fitted in turn: the grid takes the slow trends, the curve the tiles and waves.
+    ResidualGrid grid;
     const Objective loss = [&](const std::vector<double>& p) {
         const GemmCurve curve = decode(p, options, start);
         double sum = 0, weights = 0;
         for (const GemmPoint& point : sample) {
             const double weight = is_big(point.shape) ? 3.0 : 1.0;
-            sum += weight * std::abs(std::log(point.seconds / gemm_seconds(curve, point.shape)));
+            sum += weight * std::abs(std::log(point.seconds / gemm_seconds(curve, grid, point.shape)));
             weights += weight;
         }
         return sum / weights;
     };
-    const Minimum best = minimize(loss, encode(start, options), 0.3, options.evaluations, 3);
+    Minimum best = minimize(loss, encode(start, options), 0.3, options.evaluations, 3);
+    if (options.residual_grid) {
+        for (int round = 0; round < options.grid_rounds; ++round) {
+            grid = fit_residual_grid(decode(best.at, options, start), train);
+            best = minimize(loss, best.at, 0.1, options.evaluations / 4, 1);
+        }
+    }
 
     GemmFit fit;
     GemmEntry& entry = fit.entry;

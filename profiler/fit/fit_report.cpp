@@ -20,6 +20,11 @@ std::string origin(const FitRecord& record) {
                                       : "scaled from " + record.scaled_from + ": " + record.source;
 }
 
+// A device that was never measured itself: everything in its profile is a sibling's.
+bool derived(const HardwareProfile& profile) {
+    return !profile.gemm.front().fit.scaled_from.empty();
+}
+
 void gemm_table(std::string& text, const std::vector<ProfileFit>& profiles) {
     text +=
         "## Matrix products\n\nWhole (n, k) pairs held out, 20 %. Big: m ≥ 512, n and k ≥ 256. Median / p90, "
@@ -64,6 +69,7 @@ void attention_table(std::string& text, const std::vector<ProfileFit>& profiles)
         "|\n|---|---|---|---|---|---|---|\n";
     for (const ProfileFit& fit : profiles) {
         for (const AttentionEntry& entry : fit.profile.attention) {
+            if (derived(fit.profile)) continue;
             text += fmt::format(
                 "| {} | {} | {} | {} | {} | {:.0f} | {} |\n", fit.profile.name, to_string(entry.kernel),
                 entry.backward ? "backward" : "forward", entry.fit.points, percent(entry.fit),
@@ -102,6 +108,7 @@ void other_tables(std::string& text, const std::vector<ProfileFit>& profiles) {
     text += "\n## GEMM forms\n\n| device | form | factor | origin |\n|---|---|---|---|\n";
     for (const ProfileFit& fit : profiles) {
         for (const GemmFormEntry& entry : fit.profile.gemm_forms) {
+            if (fit.profile.name != "h200" && fit.profile.name != "h100") continue;  // all others as the H100
             text += fmt::format("| {} | {} | {:.3f} | {} |\n", fit.profile.name, to_string(entry.form),
                                 entry.factor, origin(entry.fit));
         }
@@ -127,6 +134,7 @@ void other_tables(std::string& text, const std::vector<ProfileFit>& profiles) {
     std::vector<double> medians;
     for (const ProfileFit& fit : profiles) {
         for (const CollectiveEntry& entry : fit.profile.collectives) {
+            if (derived(fit.profile)) continue;
             std::string lines;
             for (const AlphaBeta& line : entry.curve.lines) {
                 lines += fmt::format("{}{:.1f} / {:.1f}", lines.empty() ? "" : ", ", line.alpha_s * 1e6,
@@ -154,6 +162,13 @@ std::string fit_report(const std::vector<ProfileFit>& profiles) {
     attention_table(text, profiles);
     memory_table(text, profiles);
     other_tables(text, profiles);
+    text += "\n## Devices scaled from a sibling\n\n";
+    for (const ProfileFit& fit : profiles) {
+        if (derived(fit.profile)) {
+            text +=
+                fmt::format("- {}: from {}\n", fit.profile.name, fit.profile.gemm.front().fit.scaled_from);
+        }
+    }
     return text;
 }
 

@@ -156,7 +156,7 @@ Status set_attention(const std::vector<AttentionPoint>& rows, Profiles& profiles
             }
             attention.push_back(
                 renamed(cudnn_backward, AttentionKernel::Flash3, "h200 cudnn", rate, bandwidth, device->sms));
-        } else if (device->architecture == "blackwell") {
+        } else if (device->architecture == "blackwell" && rate > 1) {  // the data-centre parts
             attention.front().kernel = AttentionKernel::CuDnn;
             attention.push_back(
                 renamed(cudnn_backward, AttentionKernel::CuDnn, "h200", rate, bandwidth, device->sms));

@@ -1,0 +1,239 @@
+#include "models/hardware/profile.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+#include "models/data/embedded.hpp"
+#include "models/hardware/profile_json.hpp"
+#include "models/hardware/scale_profile.hpp"
+
+namespace tw {
+namespace {
+
+Op gemm_op(std::int64_t m, std::int64_t n, std::int64_t k, Precision precision = Precision::Bf16,
+           GemmForm form = GemmForm::Forward) {
+    Gemm gemm;
+    gemm.m = m, gemm.n = n, gemm.k = k, gemm.precision = precision, gemm.form = form;
+    Op op;
+    op.body = gemm;
+    return op;
+}
+
+double teraflops(const HardwareProfile& profile, const Op& op) {
+    return op_flops(op).value / kernel_time(profile, op).seconds / 1e12;
+}
+
+TEST(ShippedProfiles, DecodeAndEncodeToTheSameDocument) {
+    const std::vector<std::string> names = profile_names();
+    for (const char* name :
+         {"a100", "a100-40", "b200", "cpu", "gb200", "h100", "h200", "l40s", "rtx4090", "v100-32"}) {
+        EXPECT_TRUE(std::find(names.begin(), names.end(), name) != names.end()) << name;
+    }
+    for (const std::string& name : names) {
+        const auto document = parse_json(embedded_document("profiles/" + name + ".json"), name);
+        ASSERT_TRUE(document.has_value()) << name;
+        const auto profile = decode_profile(*document, name);
+        ASSERT_TRUE(profile.has_value()) << to_string(profile.errors());
+        EXPECT_EQ(profile->name, name);
+        EXPECT_EQ(encode_profile(*profile), *document) << name;
+        for (const GemmEntry& entry : profile->gemm)
+            EXPECT_LE(entry.residual.values.size(), 200U);
+    }
+}
+
+TEST(ShippedProfiles, SayWhereEveryEntryComesFrom) {
+    for (const std::string& name : profile_names()) {
+        const HardwareProfile profile = *load_profile(name);
+        const auto check = [&](const FitRecord& fit) {
+            EXPECT_FALSE(fit.source.empty()) << name;
+            EXPECT_GE(fit.sigma, fit.scaled_from.empty() ? 0 : kDatasheetSigma) << name << ": " << fit.source;
+        };
+        for (const auto& entry : profile.gemm)
+            check(entry.fit);
+        for (const auto& entry : profile.gemm_forms)
+            check(entry.fit);
+        for (const auto& entry : profile.attention)
+            check(entry.fit);
+        for (const auto& entry : profile.memory_ops)
+            check(entry.fit);
+        for (const auto& entry : profile.convolution)
+            check(entry.fit);
+        for (const auto& entry : profile.host)
+            check(entry.fit);
+        for (const auto& entry : profile.collectives)
+            check(entry.fit);
+        check(profile.memory_fit);
+    }
+}
+
+// Maximum achievable matmul TFLOP/s in bf16: stas00/ml-engineering, compute/accelerator (measured by
+// searching shapes).
+TEST(KernelTime, LargeProductsComeNearTheMeasuredMaximum) {
+    const Op op = gemm_op(8192, 8192, 8192);
+    EXPECT_NEAR(teraflops(*load_profile("a100"), op) / 271.2, 0.97, 0.08);
+    EXPECT_NEAR(teraflops(*load_profile("h100"), op) / 794.5, 0.97, 0.08);
+    EXPECT_NEAR(teraflops(*load_profile("b200"), op) / 1745.0, 0.90, 0.12);
+}
+
+// One H200 under PyTorch 2.11 (2026-11-29): 741, 679 and 677 TFLOP/s for the three forms of 8192^3 in bf16.
+TEST(KernelTime, GradientFormsOfTheH200) {
+    const HardwareProfile h200 = *load_profile("h200");
+    EXPECT_NEAR(teraflops(h200, gemm_op(8192, 8192, 8192)) / 741, 1, 0.09);
+    EXPECT_NEAR(teraflops(h200, gemm_op(8192, 8192, 8192, Precision::Bf16, GemmForm::InputGrad)) / 679, 1,
+                0.09);
+    EXPECT_NEAR(teraflops(h200, gemm_op(8192, 8192, 8192, Precision::Bf16, GemmForm::WeightGrad)) / 677, 1,
+                0.09);
+    EXPECT_FALSE(kernel_time(h200, gemm_op(4096, 4096, 4096, Precision::Bf16, GemmForm::WeightGrad)).scaled);
+}
+
+TEST(KernelTime, FlagsWhatWasNotMeasured) {
+    const HardwareProfile a100 = *load_profile("a100");
+    const KernelEstimate measured = kernel_time(a100, gemm_op(4096, 4096, 4096));
+    EXPECT_FALSE(measured.scaled);
+    EXPECT_FALSE(measured.out_of_range);
+    EXPECT_FALSE(
+        kernel_time(a100, gemm_op(4096, 4096, 4096, Precision::Fp16)).scaled);  // bf16's rate by datasheet
+    EXPECT_TRUE(kernel_time(a100, gemm_op(4096, 4096, 4096, Precision::Tf32)).scaled);
+    EXPECT_TRUE(kernel_time(a100, gemm_op(4096, 4096, 4096, Precision::Bf16, GemmForm::WeightGrad)).scaled);
+    EXPECT_TRUE(kernel_time(a100, gemm_op(100000, 4096, 4096)).out_of_range);
+    EXPECT_TRUE(kernel_time(*load_profile("rtx4090"), gemm_op(4096, 4096, 4096)).scaled);
+    const KernelEstimate tf32 = kernel_time(a100, gemm_op(8192, 8192, 8192, Precision::Tf32));
+    EXPECT_NEAR(tf32.seconds / kernel_time(a100, gemm_op(8192, 8192, 8192)).seconds, 2, 0.15);
+}
+
+TEST(KernelTime, GroupsAndBatchesAreManyProductsInOneKernel) {
+    const HardwareProfile h100 = *load_profile("h100");
+    Op op = gemm_op(1024, 2048, 2048);
+    const double one = kernel_time(h100, op).seconds;
+    std::get<Gemm>(op.body).groups = 8;
+    const double eight = kernel_time(h100, op).seconds;
+    EXPECT_LT(eight, 8 * one);
+    EXPECT_GT(eight, 3 * one);
+}
+
+TEST(KernelTime, AccumulationIntoMainGradientsMovesMoreBytes) {
+    const HardwareProfile a100 = *load_profile("a100");
+    Op op = gemm_op(4096, 4096, 512, Precision::Bf16, GemmForm::WeightGrad);
+    const double plain = kernel_time(a100, op).seconds;
+    std::get<Gemm>(op.body).accumulate = true;
+    EXPECT_GT(kernel_time(a100, op).seconds, 1.1 * plain);
+}
+
+TEST(KernelTime, KnowsEveryKindOfOp) {
+    for (const std::string& name : profile_names()) {
+        const HardwareProfile profile = *load_profile(name);
+        Attention attention;
+        attention.batch = 2, attention.seq_q = attention.seq_kv = 2048,
+        attention.heads = attention.kv_heads = 16;
+        attention.head_dim_qk = attention.head_dim_v = 64;
+        MemoryOp memory;
+        memory.bytes = 1e8;
+        Convolution convolution;
+        convolution.batch = 32, convolution.in_channels = convolution.out_channels = 64;
+        convolution.out_height = convolution.out_width = 56, convolution.kernel_h = convolution.kernel_w = 3;
+        Op op;
+        for (const AttentionKernel kernel :
+             {AttentionKernel::Flash1, AttentionKernel::Flash2, AttentionKernel::CuDnn}) {
+            for (const bool backward : {false, true}) {
+                attention.kernel = kernel;
+                attention.backward = backward;
+                op.body = attention;
+                EXPECT_GT(kernel_time(profile, op).seconds, 1e-6) << name;
+            }
+        }
+        op.body = convolution;
+        EXPECT_GT(kernel_time(profile, op).seconds, 1e-6) << name;
+        for (const MemoryOpKind kind : {MemoryOpKind::Norm, MemoryOpKind::Router, MemoryOpKind::Optimizer}) {
+            memory.kind = kind;
+            op.body = memory;
+            EXPECT_GT(kernel_time(profile, op).seconds, 1e8 / 2e13) << name;
+        }
+        op.body = MeasuredOp{0.25};
+        EXPECT_EQ(kernel_time(profile, op).seconds, 0.25);
+        op.body = CollectiveOp{};
+        EXPECT_EQ(kernel_time(profile, op).seconds, 0);
+    }
+}
+
+TEST(KernelTime, IsFast) {
+    const HardwareProfile profile = *load_profile("h100");
+    double sum = 0;
+    const auto start = std::chrono::steady_clock::now();
+    constexpr int kCalls = 20000;
+    for (int i = 0; i < kCalls; ++i)
+        sum += kernel_time(profile, gemm_op(2048 + i, 4096, 4096)).seconds;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_GT(sum, 0);
+    EXPECT_LT(took.count() / kCalls, 20e-6);  // 2 us on an idle core; slack for a busy one
+    RecordProperty("seconds_per_gemm", std::to_string(took.count() / kCalls));
+}
+
+// FlagPerf (A100 SXM4): all-reduce over eight devices at 232 GB/s of bus bandwidth, 2 (n - 1) / n of the
+// size's rate.
+TEST(MeasuredCollective, LargeAllReduceOfAnA100Node) {
+    const HardwareProfile a100 = *load_profile("a100");
+    const double bytes = 512e6;
+    const auto estimate = measured_collective(a100, CollectiveKind::AllReduce, 8, bytes);
+    ASSERT_TRUE(estimate.has_value());
+    EXPECT_NEAR(1.75 * bytes / estimate->seconds / 232e9, 1, 0.08);
+    EXPECT_FALSE(estimate->out_of_range);
+    EXPECT_TRUE(measured_collective(a100, CollectiveKind::AllReduce, 8, 1e11)->out_of_range);
+    EXPECT_FALSE(measured_collective(a100, CollectiveKind::AllReduce, 16, bytes).has_value());
+    EXPECT_FALSE(measured_collective(a100, CollectiveKind::Reduce, 8, bytes).has_value());
+}
+
+TEST(LoadProfile, UnknownNamesSuggestTheNearest) {
+    const auto profile = load_profile("h10");
+    ASSERT_FALSE(profile.has_value());
+    EXPECT_EQ(profile.error().code, ErrorCode::Usage);
+    EXPECT_NE(profile.error().hint.find("h100"), std::string::npos) << profile.error().hint;
+}
+
+TEST(DecodeProfile, ReportsEveryErrorWithItsPlace) {
+    Json document = *parse_json(embedded_document("profiles/a100.json"), "a100");
+    document["gemm"][0]["rate_flops_per_s"] = -1;
+    document["gemm"][0]["precison"] = "bf16";
+    document["attention"][0]["kernel"] = "flash9";
+    document["collectives"][0]["lines"] = Json::array();
+    document["gemm"][0]["residual_grid"]["log_residual"].erase(0);
+    const auto profile = decode_profile(document, "x.json");
+    ASSERT_FALSE(profile.has_value());
+    const std::string text = to_string(profile.errors());
+    for (const char* place : {"/gemm/0/rate_flops_per_s", "/gemm/0/precison", "/attention/0/kernel",
+                              "/collectives/0/lines", "/gemm/0/residual_grid/log_residual"}) {
+        EXPECT_NE(text.find(place), std::string::npos) << place << "\n" << text;
+    }
+}
+
+TEST(ProfileFor, ScalesASiblingWhereADeviceWasNotMeasured) {
+    EXPECT_EQ(profile_for(*load_device("a100"))->name, "a100");
+    const Device pcie = *load_device("a100-pcie");
+    const HardwareProfile scaled = *profile_for(pcie);
+    EXPECT_EQ(scaled.name, pcie.name);
+    EXPECT_EQ(scaled.gemm.front().fit.scaled_from, "a100");
+    EXPECT_TRUE(scaled.collectives.empty());
+    Device unknown = pcie;
+    unknown.name = "other";
+    unknown.aliases.clear();
+    unknown.architecture = "unheard-of";
+    EXPECT_FALSE(profile_for(unknown).has_value());
+}
+
+TEST(ScaleProfile, FollowsTheDatasheets) {
+    const Device from = *load_device("a100");
+    Device to = from;
+    to.peak_bf16 = FlopRate(from.peak_bf16.value / 2);
+    to.peak_fp16 = to.peak_bf16;
+    to.memory_bandwidth = BytesPerSecond(from.memory_bandwidth.value / 2);
+    const HardwareProfile a100 = *load_profile("a100");
+    const HardwareProfile half = scale_profile(a100, from, to, true);
+    const Op op = gemm_op(8192, 8192, 8192);
+    EXPECT_NEAR(kernel_time(half, op).seconds / kernel_time(a100, op).seconds, 2, 0.15);
+    EXPECT_NEAR(half.memory.bandwidth / a100.memory.bandwidth, 0.5, 0.01);
+    EXPECT_EQ(half.collectives.size(), a100.collectives.size());
+}
+
+}  // namespace
+}  // namespace tw

@@ -1,0 +1,148 @@
+#include <cmath>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include "base/prng.hpp"
+#include "profiler/fit/fit_collective.hpp"
+#include "profiler/fit/fit_gemm.hpp"
+#include "profiler/fit/minimize.hpp"
+#include "profiler/fit/statistics.hpp"
+#include "profiler/fit/table.hpp"
+
+namespace tw {
+namespace {
+
+const Folder kHw = Folder(TW_SOURCE_DIR) / ".." / "shared" / "hw";
+
+TEST(Minimize, FindsRosenbrocksMinimum) {
+    const Minimum found = minimize(
+        [](const std::vector<double>& x) {
+            return std::pow(1 - x[0], 2) + 100 * std::pow(x[1] - x[0] * x[0], 2);
+        },
+        {-1.2, 1}, 0.5, 3000);
+    EXPECT_NEAR(found.at[0], 1, 1e-2);
+    EXPECT_NEAR(found.at[1], 1, 1e-2);
+}
+
+TEST(Quantile, IsTheNearestRank) {
+    EXPECT_EQ(quantile({3, 1, 2, 4, 5}, 0.5), 3);
+    EXPECT_EQ(quantile({3, 1, 2, 4, 5}, 0.9), 5);
+    EXPECT_EQ(quantile({}, 0.5), 0);
+}
+
+TEST(HeldOut, LeavesOutAFifthByWholeGroups) {
+    int out = 0;
+    for (std::uint64_t n = 1; n <= 100; ++n) {
+        for (std::uint64_t k = 1; k <= 100; ++k)
+            out += held_out(128 * n, 128 * k) ? 1 : 0;
+    }
+    EXPECT_NEAR(out / 1e4, 0.2, 0.02);
+}
+
+TEST(ReadTable, PlainAndCompressedWithComments) {
+    const Folder path = Folder(TW_BINARY_DIR) / "fit_test_table.csv.gz";
+    const gzFile file = gzopen(path.c_str(), "wb");
+    ASSERT_NE(file, nullptr);
+    gzputs(file, "\"# device=X, source=Y\"\nname,time_us\n\"a, b\",1.5\r\nc,2\n");
+    gzclose(file);
+    const auto table = read_table(path);
+    ASSERT_TRUE(table.has_value()) << to_string(table.errors());
+    ASSERT_EQ(table->rows.size(), 2U);
+    EXPECT_EQ(table->rows[0][0], "a, b");
+    EXPECT_EQ(to_number(table->rows[0][*table->column("time_us")]), 1.5);
+    EXPECT_FALSE(table->column("nothing").has_value());
+    EXPECT_FALSE(read_table(path.string() + ".absent").has_value());
+    std::filesystem::remove(path);
+}
+
+TEST(FitCollective, RecoversThreeLines) {
+    const CollectiveCurve truth{{{8e-6, 5e9}, {14e-6, 60e9}, {60e-6, 200e9}}};
+    CollectiveSeries series{CollectiveKind::AllReduce, 8, "", {}};
+    for (double bytes = 512; bytes < 6e8; bytes *= 2)
+        series.points.push_back({bytes, collective_seconds(truth, bytes)});
+    const CollectiveEntry entry = fit_collective(series, "synthetic");
+    for (const SizePoint& point : series.points) {
+        EXPECT_NEAR(collective_seconds(entry.curve, point.bytes) / point.seconds, 1, 0.03) << point.bytes;
+    }
+    EXPECT_LT(entry.fit.median, 0.03);
+}
+
+TEST(FitGemm, RecoversASyntheticDevice) {
+    GemmCurve truth;
+    truth.launch_s = 3e-6, truth.rate = 400e12, truth.overhead = 0.2, truth.prologue_s = 1e-6,
+    truth.bandwidth = 2e12;
+    truth.split_s = 3e-6, truth.blend = 2, truth.throttle = 0.1, truth.slack = 0.3, truth.sms = 120;
+    Prng prng(3);
+    std::vector<GemmPoint> points;
+    for (int i = 0; i < 400; ++i) {
+        GemmPoint point;
+        point.shape = {std::int64_t{1} << (5 + prng.integer(0, 8)), 256 * (1 + prng.integer(0, 39)),
+                       256 * (1 + prng.integer(0, 39))};
+        point.seconds = gemm_seconds(truth, point.shape);
+        points.push_back(point);
+    }
+    GemmCurve start = truth;
+    start.rate *= 1.3, start.bandwidth *= 0.8, start.launch_s *= 2;
+    GemmFitOptions options;
+    options.sms = truth.sms;
+    options.residual_grid = false;
+    options.evaluations = 1600;
+    const GemmFit fit = fit_gemm(points, start, options, "synthetic");
+    EXPECT_LT(fit.entry.fit.median, 0.03);
+    EXPECT_NEAR(fit.entry.curve.rate / truth.rate, 1, 0.15);
+}
+
+// The errors that the documents state, recomputed from the tables on every tenth held-out point.
+TEST(ShippedProfiles, HeldOutGemmErrorsAreAsStated) {
+    if (!std::filesystem::exists(kHw / "aiconfigurator")) GTEST_SKIP() << "the measured tables are not here";
+    const std::pair<const char*, const char*> devices[] = {
+        {"a100", "a100_sxm"}, {"h100", "h100_sxm"}, {"h200", "h200_sxm"}};
+    for (const auto& [name, system] : devices) {
+        const auto points = read_gemm_table(kHw, system);
+        ASSERT_TRUE(points.has_value());
+        const HardwareProfile profile = *load_profile(name);
+        const GemmEntry& entry = profile.gemm.front();
+        std::vector<GemmPoint> test;
+        std::size_t seen = 0;
+        for (const GemmPoint& point : *points) {
+            if (point.precision != entry.precision) continue;
+            if (!held_out(static_cast<std::uint64_t>(point.shape.n),
+                          static_cast<std::uint64_t>(point.shape.k)))
+                continue;
+            if (seen++ % 10 == 0) test.push_back(point);
+        }
+        const std::vector<double> errors = gemm_errors(entry.curve, entry.residual, test);
+        EXPECT_NEAR(quantile(errors, 0.5), entry.fit.median, 0.015) << name;
+        EXPECT_NEAR(quantile(errors, 0.9), entry.fit.p90, 0.04) << name;
+        EXPECT_LE(quantile(errors, 0.5), 0.06) << name;
+        // The stated sigma covers 80 % of the points within +-1.28 of it.
+        double covered = 0;
+        for (const double error : errors)
+            covered += error <= 1.2816 * entry.fit.sigma ? 1 : 0;
+        EXPECT_NEAR(covered / static_cast<double>(errors.size()), 0.8, 0.07) << name;
+    }
+}
+
+TEST(ShippedProfiles, HeldOutCollectiveErrorsAreAsStated) {
+    if (!std::filesystem::exists(kHw / "aiconfigurator")) GTEST_SKIP() << "the measured tables are not here";
+    std::vector<double> medians;
+    const HardwareProfile profile = *load_profile("h100");
+    const auto all = read_nccl_table(kHw, "h100_sxm");
+    ASSERT_TRUE(all.has_value());
+    for (const CollectiveSeries& series : *all) {
+        const CollectiveEntry refitted = fit_collective(series, "");
+        for (const CollectiveEntry& entry : profile.collectives) {
+            if (entry.kind != series.kind || entry.group_size != series.group_size) continue;
+            EXPECT_EQ(entry.curve, refitted.curve);
+            EXPECT_EQ(entry.fit.median, refitted.fit.median);
+            medians.push_back(entry.fit.median);
+        }
+    }
+    ASSERT_EQ(medians.size(), 12U);
+    EXPECT_LE(quantile(medians, 0.5), 0.04);
+}
+
+}  // namespace
+}  // namespace tw
