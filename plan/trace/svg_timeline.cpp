@@ -12,9 +12,11 @@
 namespace tw {
 namespace {
 
-constexpr double kNarrow = 0.9;              // pixels: events below are merged
-constexpr double kStriped = 6;               // pixels: below, a pattern would leave holes
-constexpr std::size_t kManyEvents = 10'000;  // above, transfers carry no tooltips, to keep the document small
+constexpr double kNarrow = 0.9;  // pixels: events below are merged
+constexpr double kStriped = 6;   // pixels: below, a pattern would leave holes
+// Above so many events, transfers, and above so many, single kernels, carry no tooltips: the document stays
+// small.
+constexpr std::size_t kManyEvents = 10'000, kHugeEvents = 40'000;
 
 std::string tooltip(std::string_view text) {
     return fmt::format("<title>{}</title>", svg_escape(text));
@@ -37,8 +39,8 @@ struct Bar {
 class BandDrawer {
   public:
     BandDrawer(SvgCanvas& canvas, const SvgOptions& options, const SvgFrame& frame,
-               std::vector<std::uint16_t> stages, bool many)
-        : canvas_(canvas), options_(options), frame_(frame), stages_(std::move(stages)), many_(many) {}
+               std::vector<std::uint16_t> stages, std::size_t drawn)
+        : canvas_(canvas), options_(options), frame_(frame), stages_(std::move(stages)), drawn_(drawn) {}
 
     void draw(const Band& band) const {
         const std::vector<Bar> bars = bars_of(band);
@@ -82,7 +84,8 @@ class BandDrawer {
             open = true;
             // A hair of background between neighbours.
             const double width = bar.width > 3 ? bar.width - 0.7 : bar.width;
-            const bool told = options_.tooltips && (!many_ || is_device_work(work) || bar.events.size() > 1);
+            const bool crowded = drawn_ > (is_device_work(work) ? kHugeEvents : kManyEvents);
+            const bool told = options_.tooltips && (!crowded || bar.events.size() > 1);
             const bool plain = is_communication(work) && width < kStriped;
             if (!told && work != Work::ForwardBackward) {
                 (plain ? untold_thin : untold) +=
@@ -163,7 +166,7 @@ class BandDrawer {
     const SvgOptions& options_;
     const SvgFrame& frame_;
     std::vector<std::uint16_t> stages_;
-    bool many_;
+    std::size_t drawn_;  // events in the whole picture
 };
 
 // Heights of a rank's rows for so many ranks: readable for a few, compact for many.
@@ -303,7 +306,7 @@ double draw_timeline(SvgCanvas& canvas, const Trace& trace, const SvgOptions& op
         canvas.text(
             frame.left - 10, text_y, format_percent(shown.ranks[frame.rows[k]].bubble_fraction),
             fmt::format("font-size=\"{}\" text-anchor=\"end\" fill=\"{}\"", svg_number(size - 1), kFaintInk));
-        const BandDrawer drawer(canvas, options, frame, stages_of(rank), events > kManyEvents);
+        const BandDrawer drawer(canvas, options, frame, stages_of(rank), events);
         for (const Band& band : bands[k])
             drawer.draw(band);
     }

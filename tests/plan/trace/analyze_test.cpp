@@ -180,6 +180,29 @@ TEST(Rendezvous, MatchesSendsWithReceivesAndCollectivesAcrossRanks) {
     EXPECT_EQ(met.meeting_of[0][trace.ranks[0].events.size() - 2], Rendezvous::kNone);
 }
 
+TEST(Rendezvous, KeepsReplicasApart) {
+    const Trace one = hand::run(hand::gpipe(2, 3), {2, 4, 0, 1, 3});
+    Trace two = one;
+    for (RankTrace rank : one.ranks) {
+        rank.pipeline_rank = rank.rank;
+        rank.replica = 1;
+        rank.rank += 2;
+        two.ranks.push_back(rank);
+    }
+    const Rendezvous met = match_rendezvous(two);
+    // Three activations and three gradients in each replica, and one all-reduce of each stage between the
+    // replicas.
+    EXPECT_EQ(met.size(), 14U);
+    for (std::size_t k = 0; k < met.size(); ++k) {
+        const auto members = met.members_of(k);
+        ASSERT_EQ(members.size(), 2U);
+        const RankTrace &a = two.ranks[members[0].rank], &b = two.ranks[members[1].rank];
+        const bool collective = is_collective(a.events[members[0].event].instruction.opcode);
+        EXPECT_EQ(a.replica == b.replica, !collective);
+        EXPECT_EQ(a.schedule_rank() == b.schedule_rank(), collective);
+    }
+}
+
 TEST(AlignClocks, ShiftsRanksOntoOneAxis) {
     Trace trace = hand::run(hand::gpipe(2, 2), {2, 4});
     const Trace before = trace;
