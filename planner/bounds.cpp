@@ -34,7 +34,7 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
     : mesh_(mesh), states_plan_(base), blocks_(environment.graph.blocks) {
     states_plan_.mesh = mesh.mesh;
     const LayerGraph& graph = environment.graph;
-    full_block_.compute = full_block_.kernels = kNever;
+    full_block_.compute = kNever;
     for (int i = 0; i < graph.size(); ++i) {
         const auto c = static_cast<std::size_t>(graph.layer(i).layer_class);
         const LayerWork& work = shape.works[c];
@@ -46,8 +46,8 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
         const auto add = [&](Sums& sums, RecomputeMode mode) {
             const PhaseCost& forward = layer.phase(mode, Opcode::Forward);
             sums.compute += compute_path(forward) + backward_path(layer, mode);
-            sums.kernels +=
-                to_sim_time(Seconds(forward.kernel_s + layer.phase(mode, Opcode::Backward).kernel_s));
+            sums.hidden += to_sim_time(
+                Seconds(forward.ep.blocking_s + layer.phase(mode, Opcode::Backward).ep.blocking_s));
             sums.saved += saved_bytes(work, mode);
         };
         if (!recomputes) {
@@ -62,7 +62,6 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
         add(none, RecomputeMode::None);
         add(full, RecomputeMode::Full);
         full_block_.compute = std::min(full_block_.compute, full.compute - none.compute);
-        full_block_.kernels = std::min(full_block_.kernels, full.kernels - none.kernels);
         full_block_.saved = std::max(full_block_.saved, none.saved - full.saved);
     }
 }
@@ -74,11 +73,12 @@ MeshBounds::Sums MeshBounds::sums(const ChunkChoice& chunk) const {
         const std::int64_t again = recomputed_blocks(blocks_, stages, chunk.recompute_layers);
         s = blocks_sums_[static_cast<std::size_t>(RecomputeMode::None)];
         s.compute += full_block_.compute * again;
-        s.kernels += full_block_.kernels * again;
+        s.hidden =
+            blocks_sums_[static_cast<std::size_t>(RecomputeMode::Full)].hidden;  // the largest of the modes
         s.saved = std::max(0.0, s.saved - full_block_.saved * static_cast<double>(again));
     }
     s.compute += ends_sums_.compute;
-    s.kernels += ends_sums_.kernels;
+    s.hidden += ends_sums_.hidden;
     s.saved += ends_sums_.saved;
     return s;
 }
@@ -86,8 +86,8 @@ MeshBounds::Sums MeshBounds::sums(const ChunkChoice& chunk) const {
 SimTime MeshBounds::step_time(const ChunkChoice& chunk, bool hides_collectives) const {
     const Sums s = sums(chunk);
     // One picosecond a layer and phase for roundings.
-    const SimTime work = std::max(
-        SimTime{0}, (hides_collectives ? std::min(s.kernels, s.compute) : s.compute) - 16 * (blocks_ + 2));
+    const SimTime work =
+        std::max(SimTime{0}, (hides_collectives ? s.compute - s.hidden : s.compute) - 16 * (blocks_ + 2));
     return work * mesh_.microbatches / mesh_.mesh.pp;
 }
 
@@ -108,39 +108,51 @@ double MeshBounds::memory() const {
 }
 
 SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
-                             std::span<const std::uint16_t> rank_of_stage, const GeneratorInfo& schedule) {
-    const int p = plan.mesh.pp;
-    std::vector<SimTime> work(static_cast<std::size_t>(p), 0), update(work);
-    std::vector<SimTime> forward(static_cast<std::size_t>(costs.stages())), backward(forward);
-    for (int s = 0; s < costs.stages(); ++s) {
-        const StageCostSet& c = costs.stage(s);
+                             std::span<const std::uint16_t> rank_of_stage, const GeneratorInfo& schedule,
+                             std::span<const int> chunks, bool whole) {
+    const auto stages = static_cast<std::size_t>(costs.stages());
+    const auto time = [](double seconds) { return to_sim_time(Seconds(seconds)); };
+    std::vector<SimTime> work(static_cast<std::size_t>(plan.mesh.pp), 0), update(work), bucket(work);
+    std::vector<SimTime> forward(stages), backward(stages);
+    for (std::size_t s = 0; s < stages; ++s) {
+        const StageCostSet& c = costs.stage(static_cast<int>(s));
         SimTime f = c.forward.device_time();
         SimTime b = c.backward.device_time();
         if (schedule.splits_backward)
             b = std::min(b, c.backward_input.device_time() + c.backward_weight.device_time());
         if (schedule.overlaps_passes) {
-            f = std::min(f, to_sim_time(Seconds(c.forward.kernel_s)));
-            b = std::min(b, to_sim_time(Seconds(c.backward.kernel_s)));
+            f -= time(c.forward.ep.blocking_s);
+            b -= time(c.backward.ep.blocking_s);
         }
-        forward[static_cast<std::size_t>(s)] = f;
-        backward[static_cast<std::size_t>(s)] = b;
-        const auto r = static_cast<std::size_t>(rank_of_stage[static_cast<std::size_t>(s)]);
+        forward[s] = f;
+        backward[s] = b;
+        const std::size_t r = rank_of_stage[s];
         // Chunks of a cut backward are rounded down: at most 8 picoseconds each.
         work[r] += (f + b - 8) * plan.microbatches;
-        update[r] += to_sim_time(Seconds(c.optimizer_s));
+        if (!whole) continue;
+        update[r] += time(c.optimizer_s);
+        if (!plan.overlap.param_gather) update[r] += time(c.parameter_gather.seconds);
+        const int parts = chunks.empty() ? 1 : chunks[s];
+        bucket[r] = std::max(bucket[r], time(c.gradient_sync.seconds / parts));
     }
+    if (schedule.boundary == StepBoundary::None) std::fill(bucket.begin(), bucket.end(), SimTime{0});
+    const SimTime norm =
+        whole && schedule.boundary == StepBoundary::Barrier ? time(costs.gradient_norm().seconds) : 0;
     SimTime bound = 0;
-    for (int r = 0; r < p; ++r)
-        bound = std::max(bound, work[static_cast<std::size_t>(r)] + update[static_cast<std::size_t>(r)]);
+    for (std::size_t r = 0; r < work.size(); ++r) {
+        bound = std::max(bound, work[r] + update[r] + norm);
+    }
     if (schedule.boundary != StepBoundary::Barrier) return bound;
     SimTime before = 0;
-    for (int s = 0; s < p && rank_of_stage[static_cast<std::size_t>(s)] == s; ++s) {
-        bound = std::max(bound, before + work[static_cast<std::size_t>(s)] + update[0]);
-        const StageCostSet& c = costs.stage(s);
-        before += forward[static_cast<std::size_t>(s)] - 8 + to_sim_time(Seconds(c.send_activation.seconds));
+    for (std::size_t s = 0; s < work.size() && rank_of_stage[s] == s; ++s) {
+        // Stage 0's last backward ends last on rank 0; its last bucket follows.
+        const bool followed = stages == work.size() && !schedule.splits_backward;
+        bound = std::max(bound, before + work[s] + (followed ? bucket[0] : SimTime{0}) + norm + update[0]);
+        const StageCostSet& c = costs.stage(static_cast<int>(s));
+        before += forward[s] - 8 + time(c.send_activation.seconds);
         if (schedule.splits_backward) continue;  // a weight gradient may come last, which nothing follows
-        before += backward[static_cast<std::size_t>(s)];
-        if (s + 1 < costs.stages()) before += to_sim_time(Seconds(costs.stage(s + 1).send_gradient.seconds));
+        before += backward[s];
+        if (s + 1 < stages) before += time(costs.stage(static_cast<int>(s) + 1).send_gradient.seconds);
     }
     return bound;
 }

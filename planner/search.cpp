@@ -25,12 +25,12 @@ constexpr std::size_t kRound = 64;  // leaves simulated together
 struct Node {
     double key = 0;                 // lower bound of the objective
     double time_s = 0, memory = 0;  // lower bounds
-    enum class Level : std::uint8_t { Mesh, Chunk, Leaf } level = Level::Mesh;
+    enum class Level : std::uint8_t { Mesh, Chunk, Schedule, Leaf, Ready } level = Level::Mesh;
     std::uint32_t mesh = 0;
     std::uint16_t chunk = 0, schedule = 0, zero = 0;
     std::uint16_t partition = 0;  // 0: uniform
     [[nodiscard]] auto order() const {
-        return std::tuple(key, level, mesh, chunk, schedule, zero, partition);
+        return std::tuple(key, mesh, chunk, schedule, partition, zero, level);
     }
 };
 
@@ -39,7 +39,7 @@ struct Later {
 };
 
 struct Outcome {
-    enum class Kind : std::uint8_t { Simulated, Memory, Bound, Refused } kind = Kind::Simulated;
+    enum class Kind : std::uint8_t { Simulated, Memory, Refused } kind = Kind::Simulated;
     ParallelPlan plan;
     Evaluation evaluation;
 };
@@ -52,7 +52,11 @@ class BestFirst {
           space_(space),
           request_(request),
           arena_(request.jobs > 0 ? request.jobs : tbb::task_arena::automatic),
-          start_(std::chrono::steady_clock::now()) {}
+          start_(std::chrono::steady_clock::now()),
+          choices_(space.meshes().size()) {
+        for (const NodeGroup& g : environment_.cluster.groups)
+            capacity_ = std::max(capacity_, as_double(g.device.memory));
+    }
 
     PlanAnswer run() {
         open_meshes();
@@ -61,10 +65,9 @@ class BestFirst {
             collect(round);
             if (round.empty()) break;
             std::vector<Outcome> outcomes(round.size());
-            const double limit = threshold();
             arena_.execute([&] {
                 tbb::parallel_for(std::size_t{0}, round.size(),
-                                  [&](std::size_t i) { outcomes[i] = evaluate(round[i], limit); });
+                                  [&](std::size_t i) { outcomes[i] = evaluate(round[i]); });
             });
             merge(round, outcomes);
             report();
@@ -120,7 +123,7 @@ class BestFirst {
         for (std::size_t i = 0; i < meshes.size(); ++i) {
             statistics_.configurations += counts[i];
             if (counts[i] == 0) continue;
-            if (nodes[i].memory > capacity()) {
+            if (nodes[i].memory > capacity_) {
                 statistics_.pruned["memory"] += counts[i];
             } else {
                 queue_.push(nodes[i]);
@@ -142,13 +145,6 @@ class BestFirst {
         return std::any_of(schedules.begin(), schedules.end(),
                            [](const auto* s) { return s->info().overlaps_passes; });
     }
-    [[nodiscard]] double capacity() const {
-        double most = 0;
-        for (const NodeGroup& g : environment_.cluster.groups)
-            most = std::max(most, as_double(g.device.memory));
-        return most;
-    }
-
     void collect(std::vector<Node>& round) {
         round.clear();
         while (round.size() < kRound && !queue_.empty()) {
@@ -166,9 +162,15 @@ class BestFirst {
                     open_chunks(node);
                     break;
                 case Node::Level::Chunk:
-                    open_leaves(node);
+                    open_schedules(node);
+                    break;
+                case Node::Level::Schedule:
+                    open_zeros(node);
                     break;
                 case Node::Level::Leaf:
+                    refine(node);
+                    break;
+                case Node::Level::Ready:
                     round.push_back(node);
                     break;
             }
@@ -182,73 +184,104 @@ class BestFirst {
         return done_;
     }
 
+    // What lies below a mesh, made when it is opened.
+    struct Choices {
+        std::vector<ChunkChoice> chunks;
+        std::vector<ZeroChoice> zeros;
+        std::vector<std::vector<const ScheduleGenerator*>> schedules;  // by virtual stages
+        std::map<std::tuple<int, RecomputeMode>, std::vector<std::vector<StageSpec>>> partitions;
+    };
+
+    Choices& choices(std::uint32_t mesh_index) {
+        auto& entry = choices_[mesh_index];
+        if (entry) return *entry;
+        entry = std::make_unique<Choices>();
+        const MeshChoice& mesh = space_.meshes()[mesh_index];
+        entry->chunks = space_.chunks(mesh);
+        entry->zeros = space_.zeros(mesh);
+        for (const ChunkChoice& chunk : entry->chunks) {
+            const auto v = static_cast<std::size_t>(chunk.virtual_stages);
+            if (entry->schedules.size() <= v) entry->schedules.resize(v + 1);
+            if (entry->schedules[v].empty())
+                entry->schedules[v] = space_.schedules(mesh, chunk.virtual_stages);
+        }
+        return *entry;
+    }
+    const std::vector<const ScheduleGenerator*>& schedules_of(const Node& node) const {
+        const Choices& c = *choices_[node.mesh];
+        return c.schedules[static_cast<std::size_t>(c.chunks[node.chunk].virtual_stages)];
+    }
+
+    void push(Node node, Node::Level level, double time_s, double memory) {
+        node.level = level;
+        node.time_s = std::max(node.time_s, time_s);
+        node.memory = std::max(node.memory, memory);
+        node.key = objective(node.time_s, node.memory);
+        queue_.push(node);
+    }
+
     void open_chunks(const Node& parent) {
-        const MeshChoice& mesh = space_.meshes()[parent.mesh];
         const MeshBounds& bounds = *bounds_[parent.mesh];
-        const std::vector<ChunkChoice> chunks = space_.chunks(mesh);
-        const std::vector<ZeroChoice> zeros = space_.zeros(mesh);
-        for (std::size_t c = 0; c < chunks.size(); ++c) {
-            const auto schedules = space_.schedules(mesh, chunks[c].virtual_stages);
+        const Choices& c = choices(parent.mesh);
+        for (std::size_t k = 0; k < c.chunks.size(); ++k) {
+            Node node = parent;
+            node.chunk = static_cast<std::uint16_t>(k);
+            const auto& schedules = schedules_of(node);
             const bool hides = std::any_of(schedules.begin(), schedules.end(),
                                            [](const auto* s) { return s->info().overlaps_passes; });
             double memory = std::numeric_limits<double>::infinity();
-            for (const ZeroChoice& zero : zeros)
-                memory = std::min(memory, bounds.memory(chunks[c], zero));
-            if (memory > capacity()) {
-                statistics_.pruned["memory"] += static_cast<std::int64_t>(schedules.size() * zeros.size());
+            for (const ZeroChoice& zero : c.zeros)
+                memory = std::min(memory, bounds.memory(c.chunks[k], zero));
+            if (memory > capacity_) {
+                statistics_.pruned["memory"] += static_cast<std::int64_t>(schedules.size() * c.zeros.size());
                 continue;
             }
-            Node n = parent;
-            n.level = Node::Level::Chunk;
-            n.chunk = static_cast<std::uint16_t>(c);
-            n.time_s = std::max(parent.time_s, to_seconds(bounds.step_time(chunks[c], hides)).value);
-            n.memory = std::max(parent.memory, memory);
-            n.key = objective(n.time_s, n.memory);
-            queue_.push(n);
+            push(node, Node::Level::Chunk, to_seconds(bounds.step_time(c.chunks[k], hides)).value, memory);
         }
     }
 
-    void open_leaves(const Node& parent) {
-        const MeshChoice& mesh = space_.meshes()[parent.mesh];
-        const ChunkChoice chunk = space_.chunks(mesh)[parent.chunk];
-        const auto schedules = space_.schedules(mesh, chunk.virtual_stages);
-        const std::vector<ZeroChoice> zeros = space_.zeros(mesh);
-        const auto partitions = other_partitions(mesh, chunk);
-        statistics_.configurations += static_cast<std::int64_t>(partitions * schedules.size() * zeros.size());
-        for (std::size_t z = 0; z < zeros.size(); ++z) {
-            const double memory = bounds_[parent.mesh]->memory(chunk, zeros[z]);
-            if (memory > capacity()) {
-                statistics_.pruned["memory"] +=
-                    static_cast<std::int64_t>(schedules.size() * (1 + partitions));
-                continue;
-            }
-            for (std::size_t s = 0; s < schedules.size(); ++s) {
-                for (std::size_t p = 0; p <= partitions; ++p) {
-                    Node n = parent;
-                    n.level = Node::Level::Leaf;
-                    n.schedule = static_cast<std::uint16_t>(s);
-                    n.zero = static_cast<std::uint16_t>(z);
-                    n.partition = static_cast<std::uint16_t>(p);
-                    n.memory = std::max(parent.memory, memory);
-                    n.time_s = std::max(parent.time_s, leaf_bound(n));
-                    n.key = objective(n.time_s, n.memory);
-                    queue_.push(n);
-                }
+    void open_schedules(const Node& parent) {
+        const auto& schedules = schedules_of(parent);
+        const std::size_t partitions = partitions_of(parent).size();
+        statistics_.configurations +=
+            static_cast<std::int64_t>(partitions * schedules.size() * choices(parent.mesh).zeros.size());
+        for (std::size_t s = 0; s < schedules.size(); ++s) {
+            for (std::size_t p = 0; p <= partitions; ++p) {
+                Node node = parent;
+                node.schedule = static_cast<std::uint16_t>(s);
+                node.partition = static_cast<std::uint16_t>(p);
+                push(node, Node::Level::Schedule, leaf_bound(node, false), parent.memory);
             }
         }
     }
+
+    void open_zeros(const Node& parent) {
+        const Choices& c = choices(parent.mesh);
+        for (std::size_t z = 0; z < c.zeros.size(); ++z) {
+            Node node = parent;
+            node.zero = static_cast<std::uint16_t>(z);
+            const double memory = bounds_[parent.mesh]->memory(c.chunks[parent.chunk], c.zeros[z]);
+            if (memory > capacity_) {
+                ++statistics_.pruned["memory"];
+                continue;
+            }
+            push(node, Node::Level::Leaf, parent.time_s, memory);
+        }
+    }
+
+    // The exact bound of a leaf costs a few microseconds: it is asked for when the leaf's turn comes.
+    void refine(const Node& node) { push(node, Node::Level::Ready, leaf_bound(node, true), node.memory); }
 
     // Partitions that differ from the uniform one and from each other.
-    std::size_t other_partitions(const MeshChoice& mesh, const ChunkChoice& chunk) {
-        return partitions_of(mesh, chunk).size();
-    }
-    const std::vector<std::vector<StageSpec>>& partitions_of(const MeshChoice& mesh,
-                                                             const ChunkChoice& chunk) {
-        const std::tuple key(&mesh, chunk.virtual_stages, chunk.recompute, chunk.recompute_layers);
-        const auto [it, fresh] = partitions_.try_emplace(key);
-        if (!fresh || chunk.recompute_layers >= 0) return it->second;
+    const std::vector<std::vector<StageSpec>>& partitions_of(const Node& node) {
+        static const std::vector<std::vector<StageSpec>> none;
+        Choices& c = choices(node.mesh);
+        const ChunkChoice& chunk = c.chunks[node.chunk];
+        const MeshChoice& mesh = space_.meshes()[node.mesh];
         const int stages = mesh.mesh.pp * chunk.virtual_stages;
-        if (stages == 1) return it->second;
+        if (stages == 1 || chunk.recompute_layers >= 0) return none;
+        const auto [it, fresh] = c.partitions.try_emplace({chunk.virtual_stages, chunk.recompute});
+        if (!fresh) return it->second;
         const ParallelPlan plan = probe_plan(mesh);
         const auto shape = simulator_.shapes().get(
             environment_, shape_key(environment_.graph, plan, place_plan(environment_.cluster, plan), 0));
@@ -264,27 +297,33 @@ class BestFirst {
         return it->second;
     }
 
-    ParallelPlan plan_of(const Node& node) {
+    // Reads choices_ alone: they exist for every node that has been opened.
+    [[nodiscard]] ParallelPlan plan_of(const Node& node) const {
         const MeshChoice& mesh = space_.meshes()[node.mesh];
-        const ChunkChoice chunk = space_.chunks(mesh)[node.chunk];
-        const auto schedules = space_.schedules(mesh, chunk.virtual_stages);
+        const Choices& c = *choices_[node.mesh];
+        const ChunkChoice& chunk = c.chunks[node.chunk];
         ParallelPlan plan =
-            space_.make_plan(mesh, chunk, *schedules[node.schedule], space_.zeros(mesh)[node.zero]);
-        if (node.partition > 0) plan.stages = partitions_of(mesh, chunk)[node.partition - 1U];
+            space_.make_plan(mesh, chunk, *schedules_of(node)[node.schedule], c.zeros[node.zero]);
+        if (node.partition > 0)
+            plan.stages = c.partitions.at({chunk.virtual_stages, chunk.recompute})[node.partition - 1U];
         return plan;
     }
 
-    double leaf_bound(const Node& node) {
-        const ParallelPlan plan = plan_of(node);
-        const ScheduleGenerator& schedule = **find_schedule(plan.schedule);
+    // Without the whole, the bound holds for every ZeRO stage but 3, whose gathers only add to it.
+    [[nodiscard]] double leaf_bound(const Node& node, bool whole) const {
+        ParallelPlan plan = plan_of(node);
+        if (!whole) plan.zero_stage = plan.zero_shard = 0;
+        const ScheduleGenerator& schedule = *schedules_of(node)[node.schedule];
         const std::vector<std::uint16_t> ranks = rank_of_stage(schedule, schedule_shape(plan));
         const PlanCost costs(environment_, plan, ranks, simulator_.shapes());
-        return to_seconds(leaf_step_time_bound(plan, costs, ranks, schedule.info())).value;
+        const std::vector<int> chunks =
+            whole ? lowering_options(environment_.graph, plan, costs.parameters()).buckets
+                  : std::vector<int>{};
+        return to_seconds(leaf_step_time_bound(plan, costs, ranks, schedule.info(), chunks, whole)).value;
     }
 
-    // Runs on any thread; reads partitions_ only.
-    Outcome evaluate(const Node& node, double limit) {
-        (void)limit;
+    // Runs on any thread.
+    [[nodiscard]] Outcome evaluate(const Node& node) const {
         Outcome outcome;
         outcome.plan = plan_of(node);
         auto evaluation = simulator_.evaluate(outcome.plan, /*only_if_it_fits=*/true);
@@ -370,8 +409,8 @@ class BestFirst {
     std::chrono::steady_clock::time_point start_;
     std::priority_queue<Node, std::vector<Node>, Later> queue_;
     std::vector<std::optional<MeshBounds>> bounds_;
-    std::map<std::tuple<const MeshChoice*, int, RecomputeMode, int>, std::vector<std::vector<StageSpec>>>
-        partitions_;
+    std::vector<std::unique_ptr<Choices>> choices_;  // by mesh; null until it is opened
+    double capacity_ = 0;                            // of the largest device
     std::vector<RankedPlan> best_;
     SearchStatistics statistics_;
     double bound_s_ = 0;

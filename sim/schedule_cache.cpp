@@ -53,6 +53,7 @@ Result<std::shared_ptr<const LoweredSchedule>> lower_and_compile(const std::stri
     auto compiled = compile_schedule(lowered->schedule);
     if (!compiled) return compiled.errors();
     lowered->compiled = std::move(*compiled);
+    lowered->memory = memory_profile(lowered->schedule);
     return std::shared_ptr<const LoweredSchedule>(std::move(lowered));
 }
 

@@ -13,12 +13,14 @@
 #include "plan/schedule/generator.hpp"
 #include "plan/schedule/lower.hpp"
 #include "sim/engine/compiled_schedule.hpp"
+#include "sim/memory/memory_profile.hpp"
 
 namespace tw {
 
 struct LoweredSchedule {
     Schedule schedule;
     CompiledSchedule compiled;
+    std::vector<RankMemoryProfile> memory;  // one a pipeline rank
 };
 
 Result<std::shared_ptr<const LoweredSchedule>> lower_and_compile(const std::string& name, const ScheduleShape& shape,

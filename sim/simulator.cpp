@@ -63,12 +63,11 @@ Result<Evaluation> Simulator::evaluate(const ParallelPlan& plan, bool only_if_it
     if (!prepared) return prepared.errors();
     const LoweredSchedule& lowered = *prepared->lowered;
     Evaluation e;
-    for (const StageMemory& m : memory_ledger(*environment_, plan, *prepared->costs, lowered.schedule)) {
-        e.peak_allocated_bytes = std::max(e.peak_allocated_bytes, m.peak_allocated_bytes);
-        e.peak_reserved_bytes = std::max(e.peak_reserved_bytes, m.peak_reserved_bytes);
-        e.peak_device_bytes = std::max(e.peak_device_bytes, m.device_bytes);
-        e.fits &= m.fits();
-    }
+    const MemoryTotals memory = memory_totals(*environment_, plan, *prepared->costs, lowered);
+    e.peak_allocated_bytes = memory.allocated;
+    e.peak_reserved_bytes = memory.reserved;
+    e.peak_device_bytes = memory.device;
+    e.fits = memory.fits;
     if (only_if_it_fits && !e.fits) return e;
     thread_local EngineWorkspace workspace;
     e.step_time =

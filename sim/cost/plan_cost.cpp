@@ -241,14 +241,13 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
         case Opcode::BackwardWeight:
             return phase(c.backward_weight, key.part > 0 ? parts : 1);
         case Opcode::OverlapForwardBackward: {
-            // Both halves' kernels share the device; each half's collectives hide behind the other's kernels.
+            // Each pass's expert all-to-alls hide behind the other's kernels (DeepSeek-AI 2024,
+            // section 3.2.1; Megatron's combined 1F1B overlaps these alone); everything else is done one
+            // after the other.
             const StageCostSet& b = stage(key.stage2);
-            const double kernels = c.forward.kernel_s + b.backward.kernel_s;
-            const auto collectives = [](const PhaseCost& p) {
-                return p.tp.total_s + p.cp.total_s + p.ep.total_s + p.dp.total_s;
-            };
-            const double device = std::max(kernels, collectives(c.forward) + collectives(b.backward));
-            const SimTime d = sim_time(device);
+            const double hidden = std::min(c.forward.ep.blocking_s, b.backward.kernel_s) +
+                                  std::min(b.backward.ep.blocking_s, c.forward.kernel_s);
+            const SimTime d = c.forward.device_time() + b.backward.device_time() - sim_time(hidden);
             const SimTime host = c.forward.host_time() + b.backward.host_time();
             return {d, host, std::max(d, host)};
         }

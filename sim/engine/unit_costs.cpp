@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/schedule/lower.hpp"
+#include "sim/memory/memory_profile.hpp"
 
 namespace tw {
 
@@ -44,24 +45,6 @@ CostTable unit_cost_table(const Schedule& schedule, const CompiledSchedule& comp
     return table;
 }
 
-namespace {
-
-int peak_in_flight(const std::vector<Action>& actions) {
-    int held = 0, peak = 0;
-    const bool split = std::any_of(actions.begin(), actions.end(),
-                                   [](const Action& a) { return a.opcode == Opcode::BackwardWeight; });
-    for (const Action& a : actions) {
-        if (a.opcode == Opcode::Forward || a.opcode == Opcode::OverlapForwardBackward)
-            peak = std::max(peak, ++held);
-        if (a.opcode == Opcode::OverlapForwardBackward || a.opcode == Opcode::BackwardWeight) --held;
-        if (a.opcode == Opcode::Backward) --held;
-        if (a.opcode == Opcode::BackwardInput && !split) --held;
-    }
-    return peak;
-}
-
-}  // namespace
-
 Result<ScheduleSummary> run_schedule_alone(std::string_view name, const ScheduleShape& shape,
                                            const UnitStageCosts& costs) {
     StageCosts stage_costs;
@@ -87,14 +70,14 @@ Result<ScheduleSummary> run_schedule_alone(std::string_view name, const Schedule
     summary.trace = trace_engine(summary.schedule, *compiled, table, 2);
     summary.trace.title = std::string(name);
     const std::vector<SimTime> busy = busy_times(summary.schedule, *compiled, table);
+    const std::vector<RankMemoryProfile> memory = memory_profile(summary.schedule);
     double idle = 0;
     for (std::size_t r = 0; r < busy.size(); ++r) {
         RankSummary rank;
         rank.busy = busy[r];
         rank.idle = summary.times.period - busy[r];
-        rank.peak_in_flight = peak_in_flight(order->ranks[r]);
-        for (const Action& a : order->ranks[r])
-            rank.weight_versions = std::max(rank.weight_versions, a.weight_version + 1);
+        rank.peak_in_flight = memory[r].peak_in_flight;
+        rank.weight_versions = memory[r].weight_versions;
         idle += static_cast<double>(rank.idle);
         summary.ranks.push_back(rank);
     }

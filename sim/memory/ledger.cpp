@@ -142,46 +142,27 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
     return f;
 }
 
-DynamicPeak dynamic_peak(const RankProgram& program, const std::vector<StageFootprint>& stages,
+DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
                          const std::vector<double>& parameter_bytes) {
-    Replay replay = make_replay(program, stages, parameter_bytes);
     DynamicPeak peak;
-    for (std::uint32_t i = 0; i < program.instructions.size(); ++i) {
-        const auto [during, after] = replay.step(program.instructions[i]);
-        if (during.activations + during.transient + during.stash > peak.total()) {
-            peak = {during.activations, during.transient, i, during.stash};
+    for (const MemorySnapshot& snapshot : profile.snapshots) {
+        DynamicPeak now;
+        for (std::size_t k = 0; k < profile.stages.size(); ++k) {
+            const StageFootprint& f = stages[profile.stages[k]];
+            now.activations +=
+                snapshot.held[k] * f.activations + snapshot.held_for_weight[k] * f.held_for_weight;
+            now.weight_stash += snapshot.stashed[k] * parameter_bytes[profile.stages[k]];
         }
+        const StageFootprint& f = stages[snapshot.stage];
+        if (snapshot.running == Opcode::Forward) now.transient = f.transient_forward;
+        if (is_backward(snapshot.running)) now.transient = f.transient_backward;
+        if (snapshot.running == Opcode::OverlapForwardBackward) {
+            now.transient = f.transient_forward + stages[snapshot.stage2].transient_backward;
+        }
+        now.instruction = snapshot.instruction;
+        if (now.total() > peak.total()) peak = now;
     }
     return peak;
-}
-
-int peak_in_flight(const RankProgram& program) {
-    std::map<std::uint16_t, std::uint32_t> last_part;
-    bool split = false;
-    for (const Instruction& in : program.instructions) {
-        if (is_backward(in.opcode)) last_part[in.stage] = std::max(last_part[in.stage], in.part);
-        split |= in.opcode == Opcode::BackwardWeight;
-    }
-    int held = 0, peak = 0;
-    for (const Instruction& in : program.instructions) {
-        if (in.opcode == Opcode::Forward || in.opcode == Opcode::OverlapForwardBackward)
-            peak = std::max(peak, ++held);
-        const bool ends = in.opcode == Opcode::Backward || in.opcode == Opcode::BackwardWeight;
-        if (in.opcode == Opcode::OverlapForwardBackward ||
-            (ends && (in.part == 0 || in.part == last_part[in.stage])))
-            --held;
-        if (in.opcode == Opcode::BackwardInput && !split) --held;
-    }
-    return peak;
-}
-
-int weight_versions(const RankProgram& program) {
-    int held = 1, most = 1;
-    for (const Instruction& in : program.instructions) {
-        if (in.opcode == Opcode::StashWeights) most = std::max(most, ++held);
-        if (in.opcode == Opcode::Free) held = std::max(1, held - 1);
-    }
-    return most;
 }
 
 std::vector<double> activation_limits(const Environment& environment, const ParallelPlan& plan,
@@ -205,61 +186,129 @@ std::vector<double> activation_limits(const Environment& environment, const Para
     return limits;
 }
 
-std::vector<StageMemory> memory_ledger(const Environment& environment, const ParallelPlan& plan,
-                                       const PlanCost& costs, const Schedule& schedule) {
-    std::vector<StageFootprint> footprints;
-    std::vector<double> stash;
+namespace {
+
+struct Footprints {
+    std::vector<StageFootprint> stages;
+    std::vector<double> parameter_bytes;  // one version of each stage's weights
+};
+
+Footprints footprints(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs) {
+    Footprints f;
     for (int s = 0; s < costs.stages(); ++s) {
-        footprints.push_back(
-            stage_footprint(environment.graph, plan.stages[static_cast<std::size_t>(s)], costs.shape(s)));
-        stash.push_back((costs.stage(s).dense_parameters + costs.stage(s).expert_parameters) *
-                        bytes_per_element(plan.precision.parameters));
+        const auto i = static_cast<std::size_t>(s);
+        // Equal stages share their costs; so do they their footprint.
+        const bool same = s > 0 && &costs.stage(s) == &costs.stage(s - 1);
+        f.stages.push_back(same ? f.stages.back()
+                                : stage_footprint(environment.graph, plan.stages[i], costs.shape(s)));
+        f.parameter_bytes.push_back((costs.stage(s).dense_parameters + costs.stage(s).expert_parameters) *
+                                    bytes_per_element(plan.precision.parameters));
     }
+    return f;
+}
+
+// Buffers beside the model states that live through the step.
+struct Buffers {
+    double buckets = 0, gathered = 0, unsharded_gradients = 0, largest_layer = 0;
+};
+
+Buffers buffers(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule, int rank,
+                double parameters) {
+    Buffers b;
+    // Megatron's buckets are views of its gradient buffer.
+    if (plan.mesh.dp * plan.mesh.cp > 1 && plan.framework != "megatron" && plan.zero_stage < 3) {
+        b.buckets = std::min(bucket_bytes(plan), parameters * 4.0);
+    }
+    if (plan.zero_stage == 3) {
+        for (int s = 0; s < costs.stages(); ++s) {
+            if (schedule.rank_of_stage[static_cast<std::size_t>(s)] != rank) continue;
+            for (const LayerWork& w : costs.shape(s).works) {
+                b.largest_layer =
+                    std::max(b.largest_layer, static_cast<double>(w.dense_parameters + w.expert_parameters));
+            }
+        }
+        // The layer in use and the one prefetched, whole.
+        b.gathered = 2 * b.largest_layer * bytes_per_element(plan.precision.compute);
+        b.unsharded_gradients = b.largest_layer * bytes_per_element(plan.precision.gradient_reduce);
+    }
+    return b;
+}
+
+double rounded(double bytes) {
+    return std::ceil(bytes / kLargeBlock) * kLargeBlock;
+}
+
+double outside_allocator(const ParallelPlan& plan) {
+    return kContextBytes + communicators(plan) * kNcclChannels * kNcclChannelBytes;
+}
+
+}  // namespace
+
+MemoryTotals memory_totals(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
+                           const LoweredSchedule& lowered) {
+    const Footprints f = footprints(environment, plan, costs);
+    const double capacity = as_double(environment.node_group(plan.stages.front().node_group).device.memory);
+    MemoryTotals totals;
+    for (int r = 0; r < lowered.schedule.ranks(); ++r) {
+        const RankStates persistent = rank_states(plan, costs, lowered.schedule, r);
+        const DynamicPeak peak =
+            dynamic_peak(lowered.memory[static_cast<std::size_t>(r)], f.stages, f.parameter_bytes);
+        const Buffers b = buffers(plan, costs, lowered.schedule, r, persistent.parameters);
+        double allocated = 0, reserved = 0;
+        const auto add = [&](double bytes) {
+            allocated += bytes;
+            reserved += rounded(bytes);
+        };
+        for (const MemoryAddend& a : persistent.states.addends)
+            add(a.bytes);
+        add(b.buckets);
+        add(b.gathered);
+        add(b.unsharded_gradients);
+        add(peak.activations);
+        add(peak.transient);
+        add(peak.weight_stash);
+        totals.allocated = std::max(totals.allocated, allocated);
+        totals.reserved = std::max(totals.reserved, reserved);
+        totals.device = std::max(totals.device, reserved + outside_allocator(plan));
+    }
+    totals.fits = totals.device <= capacity;
+    return totals;
+}
+
+std::vector<StageMemory> memory_ledger(const Environment& environment, const ParallelPlan& plan,
+                                       const PlanCost& costs, const LoweredSchedule& lowered) {
+    const Schedule& schedule = lowered.schedule;
+    const Footprints f = footprints(environment, plan, costs);
     std::vector<StageMemory> result;
     for (int r = 0; r < schedule.ranks(); ++r) {
         const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
+        const RankMemoryProfile& profile = lowered.memory[static_cast<std::size_t>(r)];
         const RankStates persistent = rank_states(plan, costs, schedule, r);
-        const DynamicPeak peak = dynamic_peak(program, footprints, stash);
+        const DynamicPeak peak = dynamic_peak(profile, f.stages, f.parameter_bytes);
+        const Buffers b = buffers(plan, costs, schedule, r, persistent.parameters);
         StageMemory m;
         m.rank = r;
         m.addends = persistent.states.addends;
-        if (plan.mesh.dp * plan.mesh.cp > 1 && plan.framework != "megatron" && plan.zero_stage < 3) {
-            const double bucket = std::min(bucket_bytes(plan), persistent.parameters * 4.0);
-            m.addends.push_back(
-                {"gradient buckets", bucket, fmt::format("one bucket of {:.4g} B in flight", bucket)});
-        }
-        if (plan.zero_stage == 3) {  // the layer in use and the one prefetched, whole
-            double largest = 0;
-            for (int s = 0; s < costs.stages(); ++s) {
-                if (schedule.rank_of_stage[static_cast<std::size_t>(s)] != r) continue;
-                for (const LayerWork& w : costs.shape(s).works) {
-                    largest =
-                        std::max(largest, static_cast<double>(w.dense_parameters + w.expert_parameters));
-                }
-            }
-            const double element = bytes_per_element(plan.precision.compute);
-            const double grad = bytes_per_element(plan.precision.gradient_reduce);
-            m.addends.push_back({"gathered parameters", 2 * largest * element,
-                                 fmt::format("2 layers x {:g} B x {:.6g} parameters", element, largest)});
-            m.addends.push_back({"unsharded gradients", largest * grad,
-                                 fmt::format("{:g} B x {:.6g} parameters", grad, largest)});
-        }
         m.initialisation_peak_bytes = persistent.states.device_bytes();
-        m.addends.push_back(
-            {"activations", peak.activations,
-             fmt::format("{} microbatch(es) of this rank's stages in flight", peak_in_flight(program))});
-        if (peak.transient > 0)
-            m.addends.push_back({"temporaries", peak.transient, "largest layer at the peak's instruction"});
-        if (peak.weight_stash > 0)
-            m.addends.push_back(
-                {"stashed weights", peak.weight_stash, "older versions kept for backwards in flight"});
-        double reserved = 0;
+        const auto add = [&](const char* name, double bytes, std::string formula) {
+            if (bytes > 0) m.addends.push_back({name, bytes, std::move(formula)});
+        };
+        const double element = bytes_per_element(plan.precision.compute);
+        const double grad = bytes_per_element(plan.precision.gradient_reduce);
+        add("gradient buckets", b.buckets, fmt::format("one bucket of {:.4g} B in flight", b.buckets));
+        add("gathered parameters", b.gathered,
+            fmt::format("2 layers x {:g} B x {:.6g} parameters", element, b.largest_layer));
+        add("unsharded gradients", b.unsharded_gradients,
+            fmt::format("{:g} B x {:.6g} parameters", grad, b.largest_layer));
+        add("activations", peak.activations,
+            fmt::format("{} microbatch(es) of this rank's stages in flight", profile.peak_in_flight));
+        add("temporaries", peak.transient, "largest layer at the peak's instruction");
+        add("stashed weights", peak.weight_stash, "older versions kept for backwards in flight");
         for (const MemoryAddend& a : m.addends) {
             m.peak_allocated_bytes += a.bytes;
-            reserved += std::ceil(a.bytes / kLargeBlock) * kLargeBlock;
+            m.peak_reserved_bytes += rounded(a.bytes);
         }
-        m.peak_reserved_bytes = reserved;
-        m.device_bytes = reserved + kContextBytes + communicators(plan) * kNcclChannels * kNcclChannelBytes;
+        m.device_bytes = m.peak_reserved_bytes + outside_allocator(plan);
         m.capacity_bytes = as_double(environment.node_group(plan.stages.front().node_group).device.memory);
         if (!program.instructions.empty()) {
             m.peak_instant = fmt::format("rank {}, {}", r, to_string(program.instructions[peak.instruction]));
@@ -271,14 +320,7 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
 
 void add_memory_curves(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
                        const Schedule& schedule, Trace& trace) {
-    std::vector<StageFootprint> footprints;
-    std::vector<double> stash;
-    for (int s = 0; s < costs.stages(); ++s) {
-        footprints.push_back(
-            stage_footprint(environment.graph, plan.stages[static_cast<std::size_t>(s)], costs.shape(s)));
-        stash.push_back((costs.stage(s).dense_parameters + costs.stage(s).expert_parameters) *
-                        bytes_per_element(plan.precision.parameters));
-    }
+    const Footprints sizes = footprints(environment, plan, costs);
     trace.memory_categories = {"model states", "activations", "temporaries", "stashed weights"};
     trace.memory_capacity_bytes = environment.node_group(plan.stages.front().node_group).device.memory.value;
     for (RankTrace& rank : trace.ranks) {
@@ -293,10 +335,10 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
                   static_cast<std::int64_t>(s.stash)}});
         };
         std::int32_t step = -1;
-        Replay replay = make_replay(program, footprints, stash);
+        Replay replay = make_replay(program, sizes.stages, sizes.parameter_bytes);
         for (const TraceEvent& event : rank.events) {
             if (schedule.boundary != StepBoundary::None && event.step != step) {
-                replay = make_replay(program, footprints, stash);
+                replay = make_replay(program, sizes.stages, sizes.parameter_bytes);
                 step = event.step;
             }
             const Opcode op = event.instruction.opcode;

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "plan/schedule/schedule.hpp"
 #include "plan/trace/trace.hpp"
 #include "sim/cost/plan_cost.hpp"
 #include "sim/environment.hpp"
 #include "sim/report/report.hpp"
+#include "sim/schedule_cache.hpp"
 
 namespace tw {
 
@@ -25,21 +25,17 @@ struct StageFootprint {
 
 StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, const ShapeCost& shape);
 
-// Peak of what a program allocates beyond its persistent states.
+// Peak of what a rank allocates beyond its persistent states.
 struct DynamicPeak {
     double activations = 0;  // held at the peak
     double transient = 0;
-    std::uint32_t instruction = 0;  // index in the program
     double weight_stash = 0;
+    std::uint32_t instruction = 0;  // index in the program
     [[nodiscard]] double total() const { return activations + transient + weight_stash; }
 };
 
-DynamicPeak dynamic_peak(const RankProgram& program, const std::vector<StageFootprint>& stages,
+DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
                          const std::vector<double>& parameter_bytes);
-
-// Largest count of microbatches (times chunks) held at once.
-int peak_in_flight(const RankProgram& program);
-int weight_versions(const RankProgram& program);
 
 // Bytes that each pipeline rank has left for activations: what drives memory-limited orders.
 std::vector<double> activation_limits(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
@@ -47,7 +43,15 @@ std::vector<double> activation_limits(const Environment& environment, const Para
 
 // The whole ledger, one entry a pipeline rank.
 std::vector<StageMemory> memory_ledger(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
-                                       const Schedule& schedule);
+                                       const LoweredSchedule& lowered);
+
+// The ledger's totals alone, for searches: the same numbers without their names.
+struct MemoryTotals {
+    double allocated = 0, reserved = 0, device = 0;  // largest over the ranks
+    bool fits = true;
+};
+MemoryTotals memory_totals(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
+                           const LoweredSchedule& lowered);
 
 // Fills the memory curves of a trace from the same ledger; categories: the persistent addends, activations, temporaries.
 void add_memory_curves(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule,

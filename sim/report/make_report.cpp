@@ -147,9 +147,8 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         rank.idle_s = report.step_time_s - rank.busy_s;
         rank.bubble_fraction = rank.idle_s / report.step_time_s;
         idle_sum += rank.bubble_fraction;
-        const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
-        rank.peak_in_flight = peak_in_flight(program);
-        rank.weight_versions = weight_versions(program);
+        rank.peak_in_flight = lowered.memory[static_cast<std::size_t>(r)].peak_in_flight;
+        rank.weight_versions = lowered.memory[static_cast<std::size_t>(r)].weight_versions;
         TimeBreakdown& b = rank.breakdown;
         b.forward = t.forward;
         b.backward = t.backward;
@@ -193,7 +192,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
                       exposed_dp + shown.breakdown.exposed_dp, busiest->sync_bytes + busiest->dp.bytes,
                       busiest->sync_algorithm);
 
-    report.memory = memory_ledger(environment, plan, costs, schedule);
+    report.memory = memory_ledger(environment, plan, costs, lowered);
     for (const StageMemory& m : report.memory) {
         report.peak_allocated_bytes = std::max(report.peak_allocated_bytes, m.peak_allocated_bytes);
         report.peak_reserved_bytes = std::max(report.peak_reserved_bytes, m.peak_reserved_bytes);
