@@ -48,6 +48,9 @@ Substitute gemm_entry(const HardwareProfile& profile, Precision precision) {
 // Relative uncertainty of standing in for another kernel: an assumption, twice that of a datasheet's scaling.
 constexpr double kSubstituteSigma = 0.3;
 
+// The excluded part of a table's time never takes more than this leaves of a product.
+constexpr double kLeastShare = 0.1;
+
 double combine(double a, double b) {
     return std::sqrt(a * a + b * b);
 }
@@ -71,6 +74,7 @@ struct Estimate {
             curve.rate *= substitute.rate;
             estimate.seconds = gemm_seconds(curve, entry.residual, shape);
         }
+        estimate.seconds = std::max(estimate.seconds - entry.excluded_s, estimate.seconds * kLeastShare);
         estimate.sigma = entry.fit.sigma;
         const double rows = static_cast<double>(shape.m * shape.batch);
         estimate.out_of_range = !entry.m.contains(rows) || !entry.n.contains(static_cast<double>(shape.n)) ||

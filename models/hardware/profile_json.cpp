@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 
-
 namespace tw {
 namespace {
 
@@ -159,6 +158,7 @@ GemmEntry read_gemm(const JsonObject& o, Errors& errors) {
     entry.m = read_range(o, "m");
     entry.n = read_range(o, "n");
     entry.k = read_range(o, "k");
+    entry.excluded_s = o.number_or("excluded_s", 0, 0, 1);
     if (const Json* grid = o.find("residual_grid"))
         entry.residual = read_grid(*grid, o.pointer("residual_grid"), errors);
     entry.fit = read_fit(o);
@@ -185,6 +185,7 @@ Json gemm_json(const GemmEntry& entry) {
     o["m"] = range_json(entry.m);
     o["n"] = range_json(entry.n);
     o["k"] = range_json(entry.k);
+    if (entry.excluded_s > 0) o["excluded_s"] = entry.excluded_s;
     write_fit(o, entry.fit);
     if (!entry.residual.empty()) o["residual_grid"] = grid_json(entry.residual);
     return o;

@@ -73,8 +73,12 @@ Result<std::vector<GemmFit>> fit_gemm_tables(const Folder& hw, const MeasuredDev
         if (measured.whole_waves)
             start.overhead = 1.5, start.prologue_s = 3e-6, start.rate *= 2, start.launch_s = 5e-7;
         std::string source = kAiconfigurator + std::string("gemm, system ") + measured.system;
-        if (precision == Precision::Fp8) source += " (its launch time holds the table's quantisation step)";
+        if (precision == Precision::Fp8)
+            source += "; its launch time beyond bf16's is the table's quantisation step (inferred)";
         fits.push_back(fit_gemm(some, start, options, source));
+        GemmEntry& entry = fits.back().entry;
+        const double beyond = entry.curve.launch_s - fits.front().entry.curve.launch_s;
+        if (precision == Precision::Fp8) entry.excluded_s = std::max(0.0, round_digits(beyond));
     }
     return fits;
 }

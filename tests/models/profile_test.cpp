@@ -1,7 +1,7 @@
 #include "models/hardware/profile.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 
 #include <gtest/gtest.h>
 
@@ -157,17 +157,16 @@ TEST(KernelTime, KnowsEveryKindOfOp) {
     }
 }
 
-TEST(KernelTime, IsFast) {
+TEST(KernelTime, AProductTakesAFewMicroseconds) {
     const HardwareProfile profile = *load_profile("h100");
     double sum = 0;
-    const auto start = std::chrono::steady_clock::now();
     constexpr int kCalls = 20000;
-    for (int i = 0; i < kCalls; ++i)
-        sum += kernel_time(profile, gemm_op(2048 + i, 4096, 4096)).seconds;
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    const std::clock_t start = std::clock();  // of this process: other processes do not count
+    for (int i = 0; i < kCalls; ++i) sum += kernel_time(profile, gemm_op(2048 + i, 4096, 4096)).seconds;
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / kCalls;
     EXPECT_GT(sum, 0);
-    EXPECT_LT(took.count() / kCalls, 20e-6);  // 2 us on an idle core; slack for a busy one
-    RecordProperty("seconds_per_gemm", std::to_string(took.count() / kCalls));
+    EXPECT_LT(seconds, 10e-6);  // 1 to 2 us with optimisation
+    RecordProperty("seconds_per_product", std::to_string(seconds));
 }
 
 // FlagPerf (A100 SXM4): all-reduce over eight devices at 232 GB/s of bus bandwidth, 2 (n - 1) / n of the
