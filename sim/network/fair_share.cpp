@@ -24,13 +24,11 @@ FairShare::FairShare(std::vector<double> capacities) : links_(capacities.size())
     }
 }
 
-void FairShare::mark(const Flow& flow) {
-    for (const LinkId id : flow.links) {
-        Link& link = at(links_, id);
-        if (link.dirty) continue;
-        link.dirty = true;
-        dirty_.push_back(id);
-    }
+void FairShare::mark(LinkId id) {
+    Link& link = at(links_, id);
+    if (link.dirty) return;
+    link.dirty = true;
+    dirty_.push_back(id);
 }
 
 FairShare::FlowId FairShare::add(std::span<const LinkId> links, double demand) {
@@ -43,76 +41,93 @@ FairShare::FlowId FairShare::add(std::span<const LinkId> links, double demand) {
     }
     Flow& flow = at(flows_, id);
     flow.links.assign(links.begin(), links.end());
-    flow.demand = demand;
+    for (const LinkId link : links)
+        demand = std::min(demand, at(links_, link).capacity);
+    flow.demand = flow.rate = demand;
     flow.live = true;
-    flow.rate = flow.links.empty() ? demand : 0;
-    for (const LinkId link_id : flow.links) {
-        std::vector<FlowId>& sharing = at(links_, link_id).flows;
-        const auto place = std::lower_bound(sharing.begin(), sharing.end(), id);
-        TW_CHECK_MSG(place == sharing.end() || *place != id, "a flow crosses a link once");
-        sharing.insert(place, id);
+    for (const LinkId link_id : links) {
+        Link& link = at(links_, link_id);
+        TW_CHECK_MSG(link.flows.empty() || link.flows.back() != id, "a flow crosses a link once");
+        link.flows.push_back(id);
+        link.demand += demand;
+        if (link.crowded()) mark(link_id);
     }
     ++live_;
-    mark(flow);
+    if (!flow.fresh) fresh_.push_back(id);
+    flow.fresh = true;
     return id;
 }
 
 void FairShare::remove(FlowId id) {
     Flow& flow = at(flows_, id);
     TW_CHECK(flow.live);
-    mark(flow);
     for (const LinkId link_id : flow.links) {
-        std::vector<FlowId>& sharing = at(links_, link_id).flows;
-        sharing.erase(std::lower_bound(sharing.begin(), sharing.end(), id));
+        Link& link = at(links_, link_id);
+        if (link.crowded()) mark(link_id);
+        *std::find(link.flows.begin(), link.flows.end(), id) = link.flows.back();
+        link.flows.pop_back();
+        link.demand = link.flows.empty() ? 0 : link.demand - flow.demand;
     }
-    flow = Flow{};
-    free_.insert(std::lower_bound(free_.begin(), free_.end(), id, std::greater<>()), id);
+    flow.live = false;
+    flow.links.clear();
+    if (free_.empty() || free_.back() > id) {
+        free_.push_back(id);
+    } else {
+        free_.insert(std::lower_bound(free_.begin(), free_.end(), id, std::greater<>()), id);
+    }
     --live_;
 }
 
 void FairShare::solve() {
     touched_.clear();
-    if (dirty_.empty()) return;
-    std::vector<LinkId> component = dirty_;
-    for (const LinkId id : component) {
+    // The crowded links that what has changed reaches through crowded links, and all flows on them.
+    component_.assign(dirty_.begin(), dirty_.end());
+    for (const LinkId id : component_) {
         Link& link = at(links_, id);
         link.dirty = false;
         link.in_component = true;
     }
     dirty_.clear();
-    for (std::size_t i = 0; i < component.size(); ++i) {  // grows while it is walked
-        for (const FlowId flow_id : at(links_, component[i]).flows) {
+    for (std::size_t i = 0; i < component_.size(); ++i) {  // grows while it is walked
+        for (const FlowId flow_id : at(links_, component_[i]).flows) {
             Flow& flow = at(flows_, flow_id);
             if (flow.open) continue;
             flow.open = true;
             touched_.push_back(flow_id);
             for (const LinkId id : flow.links) {
                 Link& link = at(links_, id);
-                if (link.in_component) continue;
+                if (link.in_component || !link.crowded()) continue;
                 link.in_component = true;
-                component.push_back(id);
+                component_.push_back(id);
             }
         }
     }
+    for (const FlowId id : fresh_) {
+        Flow& flow = at(flows_, id);
+        flow.fresh = false;
+        if (flow.live && !flow.open) touched_.push_back(id);  // on no crowded link: it has its demand
+    }
+    fresh_.clear();
+    if (!component_.empty()) fill();
     std::sort(touched_.begin(), touched_.end());
-    fill(component);
 }
 
-void FairShare::fill(const std::vector<LinkId>& component) {
-    for (const LinkId id : component) {
+void FairShare::fill() {
+    open_.clear();
+    for (const FlowId id : touched_)
+        if (at(flows_, id).open) open_.push_back(id);
+    for (const LinkId id : component_) {
         Link& link = at(links_, id);
         link.left = link.capacity;
         link.open = static_cast<int>(link.flows.size());
-        link.in_component = false;
     }
-    std::vector<FlowId> open = touched_;
-    while (!open.empty()) {
+    while (!open_.empty()) {
         double level = std::numeric_limits<double>::infinity();
-        for (const LinkId id : component) {
+        for (const LinkId id : component_) {
             const Link& link = at(links_, id);
             if (link.open > 0) level = std::min(level, std::max(link.left, 0.0) / link.open);
         }
-        for (const FlowId id : open)
+        for (const FlowId id : open_)
             level = std::min(level, at(flows_, id).demand);
         // Every flow that this level stops; compared without a tolerance, so that the order of flows does not
         // matter.
@@ -120,24 +135,27 @@ void FairShare::fill(const std::vector<LinkId>& component) {
             if (flow.demand <= level) return true;
             return std::any_of(flow.links.begin(), flow.links.end(), [&](LinkId id) {
                 const Link& link = at(links_, id);
-                return std::max(link.left, 0.0) / link.open <= level;
+                return link.in_component && std::max(link.left, 0.0) / link.open <= level;
             });
         };
-        std::vector<FlowId> stopped;
-        for (const FlowId id : open)
-            if (stops(at(flows_, id))) stopped.push_back(id);
-        for (const FlowId id : stopped) {
+        stopped_.clear();
+        for (const FlowId id : open_)
+            if (stops(at(flows_, id))) stopped_.push_back(id);
+        for (const FlowId id : stopped_) {
             Flow& flow = at(flows_, id);
             flow.rate = level;
             flow.open = false;
             for (const LinkId link_id : flow.links) {
                 Link& link = at(links_, link_id);
+                if (!link.in_component) continue;
                 link.left -= level;
                 --link.open;
             }
         }
-        std::erase_if(open, [&](FlowId id) { return !at(flows_, id).open; });
+        std::erase_if(open_, [&](FlowId id) { return !at(flows_, id).open; });
     }
+    for (const LinkId id : component_)
+        at(links_, id).in_component = false;
 }
 
 double FairShare::rate(FlowId id) {

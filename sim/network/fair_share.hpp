@@ -2,8 +2,9 @@
 // section 6.5.2): all rates grow together; a flow stops when one of its links is full or its own demand is
 // met. The result is unique: no rate can grow without taking from a flow that has no more.
 //
-// Adding or removing a flow solves again only the flows that it shares links with, directly or through
-// others.
+// Adding or removing a flow solves again only the flows that it shares crowded links with, directly or
+// through others; a link whose flows could all have their demand at once is not crowded and couples nothing.
+// While no link is crowded, adding and removing a flow costs a few nanoseconds a link.
 #pragma once
 
 #include <limits>
@@ -40,30 +41,38 @@ class FairShare {
   private:
     struct Link {
         double capacity = 0;
-        std::vector<FlowId> flows;  // ascending
+        double demand = 0;          // sum over its flows
+        std::vector<FlowId> flows;  // in no order
         bool dirty = false;
         // While solving:
         double left = 0;
         int open = 0;
         bool in_component = false;
+        [[nodiscard]] bool crowded() const { return demand > capacity * (1 + kSlack); }
     };
     struct Flow {
         std::vector<LinkId> links;
-        double demand = 0;
+        double demand = 0;  // no more than its narrowest link takes
         double rate = 0;
         bool live = false;
+        bool fresh = false;  // added since the last solve
         bool open = false;
     };
+    static constexpr double kSlack = 1e-12;  // rounding of sums of demands
 
-    void mark(const Flow& flow);
-    void fill(const std::vector<LinkId>& component);
+    void mark(LinkId id);
+    void fill();
 
     std::vector<Link> links_;
     std::vector<Flow> flows_;
     std::vector<FlowId> free_;  // descending
     std::vector<LinkId> dirty_;
+    std::vector<FlowId> fresh_;
     std::vector<FlowId> touched_;
     int live_ = 0;
+    // Scratch of solve().
+    std::vector<LinkId> component_;
+    std::vector<FlowId> open_, stopped_;
 };
 
 }  // namespace tw

@@ -1,0 +1,146 @@
+// The event-driven engine: the same compiled schedule and costs as engine.hpp, but transfers and collectives
+// that cross the same links slow each other down. Each flow gets its max-min fair share of its links
+// (sim/network/fair_share.hpp), solved again whenever a flow starts or ends; compute keeps its durations.
+//
+// A flow alone on its links takes exactly the duration that its cost table says, so without contention every
+// time equals run_engine's to the picosecond. With contention an end is rounded to the nearest picosecond at
+// each change of its rate.
+//
+// Only starts and ends of flows are events in time's order; between them the longest paths of compute are
+// known as soon as what they wait for is known. Events of one instant are taken together, by step and node,
+// before rates are solved.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/engine/compiled_schedule.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/network/fair_share.hpp"
+
+namespace tw {
+
+// Which slots of a cost table are flows over shared links; the others have fixed durations.
+class FlowTable {
+  public:
+    struct Flow {
+        double demand = 0;  // bytes per second that it uses when alone
+        SimTime latency =
+            0;  // the part of its duration that does not load the links: after the last byte left
+        std::uint32_t first_link = 0, link_count = 0;
+    };
+
+    // Capacities in bytes per second, above zero; demands never exceed the rate of the narrowest link.
+    FlowTable(const CompiledSchedule& compiled, std::vector<double> capacities);
+
+    // `links` must not repeat one; without any the slot keeps its fixed duration.
+    void add(std::uint32_t slot, std::span<const int> links, double demand, SimTime latency);
+    // After the flows are there: a slower link slows them, their demands stay.
+    void set_capacity(int link, double bytes_per_second);
+
+    [[nodiscard]] const Flow* flow(std::uint32_t slot) const {
+        return flow_of_slot_[slot] == CompiledSchedule::kNone ? nullptr : &flows_[flow_of_slot_[slot]];
+    }
+    [[nodiscard]] std::span<const int> links(const Flow& flow) const {
+        return {routes_.data() + flow.first_link, flow.link_count};
+    }
+    [[nodiscard]] std::span<const double> capacities() const { return capacities_; }
+    [[nodiscard]] std::size_t flows() const { return flows_.size(); }
+
+  private:
+    std::vector<double> capacities_;
+    std::vector<std::uint32_t> flow_of_slot_;
+    std::vector<Flow> flows_;
+    std::vector<int> routes_;
+};
+
+// Costs of one step. Where node_duration is not empty it holds every node's duration by position and the
+// table only the host's part (jitter: instructions of one class differ).
+struct StepCosts {
+    const CostTable* table = nullptr;
+    std::span<const SimTime> node_duration{};
+};
+
+struct EventCounts {
+    std::int64_t nodes = 0;    // completed
+    std::int64_t flows = 0;    // of them, over links
+    std::int64_t slowed = 0;   // flows that had less than their demand for a while
+    std::int64_t retimed = 0;  // changes of a flow's end
+    [[nodiscard]] std::int64_t events() const { return nodes + flows + retimed; }  // a flow starts and ends
+};
+
+// All times of a run; reused buffers.
+struct EventRun {
+    StepTimes times;
+    EventCounts counts;
+    std::size_t entries = 0;    // time entries of a step
+    std::vector<SimTime> time;  // steps one after the other, as CompiledSchedule indexes them
+    std::vector<std::vector<SimTime>> rank_end;  // by step and program
+    [[nodiscard]] std::span<const SimTime> step(std::size_t s) const {
+        return {time.data() + s * entries, entries};
+    }
+};
+
+class EventEngine {
+  public:
+    // Keeps references to both; `flows` may be null.
+    explicit EventEngine(const CompiledSchedule& compiled, const FlowTable* flows = nullptr);
+
+    // Simulates one step for each entry (one alone where the schedule never flushes: it spans its own steps).
+    // The tables agree on whether there is a host.
+    void run(std::span<const StepCosts> steps, EventRun& out);
+
+  private:
+    struct Event {
+        SimTime time = 0;
+        std::uint32_t entity = 0;  // step * entities + entity
+        FairShare::FlowId flow = kStart;
+        bool operator>(const Event& other) const {
+            return time != other.time ? time > other.time : entity > other.entity;
+        }
+    };
+    struct ActiveFlow {
+        std::uint32_t entity = 0;
+        const FlowTable::Flow* flow = nullptr;
+        double remaining = 0;  // picoseconds at full rate, at `since`
+        double speed = 0;      // share of the demand
+        SimTime since = 0, end = 0;
+        bool slowed = false;
+    };
+    static constexpr FairShare::FlowId kStart = -1;
+
+    void link();
+    void make_host_offsets(std::span<const StepCosts> steps);
+    struct Known {
+        std::uint32_t step, entity;
+    };
+    void satisfy(std::uint32_t step, std::uint32_t entity);  // one predecessor of it is known
+    void make_ready(std::uint32_t step, std::uint32_t entity);
+    void make_carry(std::uint32_t step, std::uint32_t rank);
+    void propagate();
+    void push(const Event& event);
+    void start_flow(const Event& event);
+    void end_flow(const Event& event);
+    void retime_flows(SimTime now);
+    void summarise();
+
+    const CompiledSchedule& compiled_;
+    const FlowTable* flows_;
+    std::uint32_t nodes_, entities_;  // nodes, then one carry a program: what it hands to its next step
+    std::vector<std::uint32_t> successor_begin_, successors_, pending_, lane_begin_;
+
+    // Of a run.
+    std::span<const StepCosts> steps_;
+    EventRun* out_ = nullptr;
+    bool host_ = false;
+    std::vector<std::uint32_t> waiting_;  // predecessors not yet known, by step and entity
+    std::vector<Known> known_;            // whose successors have not been told yet
+    std::vector<Event> heap_;
+    std::vector<std::vector<SimTime>> host_offset_;  // by table
+    std::vector<const std::vector<SimTime>*> step_offset_;
+    FairShare share_{{}};
+    std::vector<ActiveFlow> active_;  // by flow id
+};
+
+}  // namespace tw
