@@ -1,4 +1,5 @@
-// How long random tests run. TW_TEST_SCALE multiplies the number of their cases (scripts/test --full sets 10).
+// How long random tests run. TW_TEST_SCALE multiplies the number of their cases (scripts/test --full sets
+// 10).
 #pragma once
 
 #include <cstdlib>
