@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "plan/frameworks/framework.hpp"
+
 namespace tw {
 
 ScheduleShape schedule_shape(const ParallelPlan& plan) {
@@ -22,8 +24,10 @@ ScheduleShape schedule_shape(const ParallelPlan& plan) {
 
 double bucket_bytes(const ParallelPlan& plan) {
     if (plan.bucket_bytes > 0) return plan.bucket_bytes;
-    if (plan.framework == "megatron") return 4.0 * std::max(40e6, 1e6 * plan.mesh.dp);
-    return 25.0 * 1024 * 1024;
+    const FrameworkDefaults& defaults = framework_defaults(plan.framework);
+    if (defaults.bucket_parameters_per_dp > 0)
+        return 4.0 * std::max(40e6, defaults.bucket_parameters_per_dp * plan.mesh.dp);
+    return defaults.bucket_bytes;
 }
 
 LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& plan,

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/frameworks/framework.hpp"
+
 namespace tw {
 namespace {
 
@@ -29,13 +31,10 @@ WorkShape ParallelPlan::work_shape(const LayerGraph& graph) const {
     shape.precision = precision.compute;
     shape.attention = attention;
     shape.dropout = dropout;
-    // DeepSpeed runs the model's own eager modules; Megatron and a compiled torchtitan fuse what is
-    // element-wise.
-    shape.fused_elementwise = framework != "deepspeed";
+    const FrameworkDefaults& kernels = framework_defaults(framework);
+    shape.fused_elementwise = kernels.fused_elementwise;
     shape.autocast = precision.autocast;
-    // Only Megatron's linear layers (and ours) add the weight gradient into the main gradient inside the
-    // GEMM.
-    shape.grad_accumulation_fused = framework == "trainwright" || framework == "megatron";
+    shape.grad_accumulation_fused = kernels.grad_accumulation_fused;
     shape.gradient_fp32 = precision.gradient_fp32;
     shape.padded_vocab = graph.vocab > 0 ? tw::padded_vocab(graph.vocab, vocab_divisor, mesh.tp) : 0;
     shape.expert_imbalance = expert_imbalance;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "plan/frameworks/framework.hpp"
 #include "plan/lower_plan.hpp"
 #include "sim/memory/model_states.hpp"
 
@@ -216,7 +217,8 @@ Buffers buffers(const ParallelPlan& plan, const PlanCost& costs, const Schedule&
                 double parameters) {
     Buffers b;
     // Megatron's buckets are views of its gradient buffer.
-    if (plan.mesh.dp * plan.mesh.cp > 1 && plan.framework != "megatron" && plan.zero_stage < 3) {
+    if (plan.mesh.dp * plan.mesh.cp > 1 && !framework_defaults(plan.framework).gradient_buffer &&
+            plan.zero_stage < 3) {
         b.buckets = std::min(bucket_bytes(plan), parameters * 4.0);
     }
     if (plan.zero_stage == 3) {

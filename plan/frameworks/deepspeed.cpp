@@ -1,0 +1,96 @@
+// DeepSpeed, alone and under Megatron.
+#include <array>
+
+#include "plan/frameworks/tables.hpp"
+
+namespace tw {
+namespace {
+
+constexpr std::array kFactsDeepSpeed = {
+    FrameworkFact{
+        "fused_elementwise", "the model's own eager modules",
+        "DeepSpeed wraps a torch module and replaces no kernel of it in training (runtime/engine.py)"},
+    FrameworkFact{"gradient_fp32", "in the parameters' precision",
+                  "DeepSpeed runtime/config.py, grad_accum_dtype: model dtype"},
+    FrameworkFact{"bucket", "5e8 elements", "DeepSpeed runtime/zero/config.py, reduce_bucket_size"},
+    FrameworkFact{"overlap_grad_reduce", "from ZeRO stage 3 on",
+                  "DeepSpeed runtime/zero/config.py, overlap_comm"},
+};
+
+constexpr std::array kFactsMegatron = {
+    FrameworkFact{"fused_elementwise", "Megatron's kernels",
+                  "microsoft/Megatron-DeepSpeed keeps megatron/fused_kernels"},
+    FrameworkFact{"grad_accumulation_fused", "off",
+                  "DeepSpeed's pipeline engine accumulates param.grad; the fused accumulation needs "
+                  "Megatron's own DDP (recalled)"},
+    FrameworkFact{"gradient_fp32", "fp16: fp16; bf16: fp32",
+                  "DeepSpeed runtime/fp16/fused_optimizer.py; runtime/bf16_optimizer.py accumulates fp32"},
+    FrameworkFact{
+        "overlap", "none",
+        "DeepSpeed runtime/pipe/engine.py: blocking sends and receives, reduction after the last backward"},
+    FrameworkFact{"attention", "unfused, fused softmax", "Megatron of 2021-2022"},
+    FrameworkFact{"vocab_divisor", "128 times tp",
+                  "Megatron-LM arguments.py, --make-vocab-size-divisible-by"},
+};
+
+constexpr std::array kFactsBigScience = {
+    kFactsMegatron[0],
+    kFactsMegatron[1],
+    kFactsMegatron[2],
+    kFactsMegatron[3],
+    kFactsMegatron[4],
+    kFactsMegatron[5],
+    FrameworkFact{"dropout", "none",
+                  "bigscience train/tr11-176B-ml/tr11-176B-ml.slurm sets --hidden-dropout and "
+                  "--attention-dropout 0.0 (recalled)"},
+    FrameworkFact{"heads", "96",
+                  "bigscience train/tr11-176B-ml/chronicles-prequel.md: NHEADS=96 with hidden 14400"},
+};
+
+constexpr FrameworkDefaults make_deepspeed() {
+    FrameworkDefaults d;
+    d.name = "deepspeed";
+    d.versions = "DeepSpeed, any torch model";
+    d.fused_elementwise = false;
+    d.grad_accumulation_fused = false;
+    d.gradient_fp32 = d.reduce_fp32 = false;
+    d.gradient_buffer = false;
+    d.bucket_bytes = 1e9;
+    d.vocab_divisor = 1;
+    d.facts = kFactsDeepSpeed;
+    return d;
+}
+
+constexpr FrameworkDefaults megatron(std::string_view name, std::string_view versions) {
+    FrameworkDefaults d;
+    d.name = name;
+    d.versions = versions;
+    d.attention = AttentionKernel::Unfused;
+    d.flash = AttentionKernel::Flash1;
+    d.precision = Precision::Fp16;
+    d.grad_accumulation_fused = false;
+    d.gradient_fp32 = d.reduce_fp32 = false;
+    d.gradient_buffer = false;
+    d.dropout = true;
+    d.bucket_bytes = 1e9;
+    d.facts = kFactsMegatron;
+    return d;
+}
+
+constexpr FrameworkDefaults make_bigscience() {
+    FrameworkDefaults d =
+        megatron("megatron-deepspeed-bigscience", "bigscience-workshop/Megatron-DeepSpeed, 2022");
+    d.dropout = false;
+    d.heads = 96;
+    d.facts = kFactsBigScience;
+    return d;
+}
+
+}  // namespace
+
+const FrameworkDefaults kDeepSpeed = make_deepspeed();
+const FrameworkDefaults kMegatronDeepSpeed =
+    megatron("megatron-deepspeed", "microsoft/Megatron-DeepSpeed, 2021-2023");
+const FrameworkDefaults kBigScience = make_bigscience();
+
+}  // namespace tw

@@ -1,0 +1,93 @@
+// Fully sharded data parallelism: Composer, torchtitan, MaxText.
+#include <array>
+
+#include "plan/frameworks/tables.hpp"
+
+namespace tw {
+namespace {
+
+constexpr std::array kFactsComposer = {
+    FrameworkFact{"attention", "Triton's FlashAttention-1 kernel",
+                  "llm-foundry scripts/train/benchmarking/submit_benchmarks.py: --attn_impl triton, image "
+                  "pytorch 1.13.1"},
+    FrameworkFact{"fused_elementwise", "none: eager modules of PyTorch 1.13",
+                  "the same file; llmfoundry/models/layers"},
+    FrameworkFact{
+        "autocast", "parameters are gathered in bf16, norms in bf16",
+        "Composer mixed precision (param_dtype bf16); submit_benchmarks.py: low_precision_layernorm"},
+    FrameworkFact{"reduce", "DEFAULT: fp32, PURE: bf16",
+                  "composer/trainer/mosaic_fsdp.py, get_mixed_precision"},
+    FrameworkFact{"overlap", "gathers prefetched, reductions beside the backward",
+                  "PyTorch FSDP; llm-foundry yamls: limit_all_gathers, backward_prefetch (FSDP's default)"},
+    FrameworkFact{"vocab_divisor", "1", "the yamls state 50368"},
+};
+
+constexpr std::array kFactsTorchtitan = {
+    FrameworkFact{
+        "attention", "scaled_dot_product_attention: FlashAttention-2",
+        "torchtitan models/llama/model.py, F.scaled_dot_product_attention (PyTorch 2.6: flash before cuDNN)"},
+    FrameworkFact{"reduce", "fp32", "torchtitan config mixed_precision_reduce: float32"},
+    FrameworkFact{"compiled", "per transformer block where the run says so",
+                  "torchtitan parallelize_llama.py, apply_compile"},
+    FrameworkFact{"vocab_divisor", "1", "torchtitan pads nothing"},
+    FrameworkFact{"sequence_parallel", "where tp > 1", "torchtitan parallelize_llama.py, apply_tp"},
+};
+
+constexpr std::array kFactsMaxText = {
+    FrameworkFact{"compiled", "XLA", "MaxText README"},
+    FrameworkFact{"attention", "cuDNN", "MaxText attention: cudnn_flash_te on GPUs"},
+    FrameworkFact{"recompute", "not stated by the recipes", "recalled: remat_policy differs a model"},
+};
+
+constexpr FrameworkDefaults fsdp(std::string_view name, std::string_view versions) {
+    FrameworkDefaults d;
+    d.name = name;
+    d.versions = versions;
+    d.grad_accumulation_fused = false;
+    d.fp32_parameters = true;
+    d.zero_stage = 3;
+    d.overlap_grad_reduce = true;
+    d.overlap_param_gather = true;
+    d.vocab_divisor = 1;
+    d.gradient_buffer = false;
+    return d;
+}
+
+constexpr FrameworkDefaults composer(std::string_view name, bool pure) {
+    FrameworkDefaults d = fsdp(name, pure ? "llm-foundry, Composer FSDP with mixed_precision PURE, 2023"
+                                          : "llm-foundry, Composer FSDP with mixed_precision DEFAULT, 2023");
+    d.attention = d.flash = AttentionKernel::Flash1;
+    d.flash_hopper = AttentionKernel::Flash2;
+    d.fused_elementwise = false;
+    d.reduce_fp32 = !pure;
+    d.facts = kFactsComposer;
+    return d;
+}
+
+constexpr FrameworkDefaults torchtitan(std::string_view name, bool compiled) {
+    FrameworkDefaults d =
+        fsdp(name, compiled ? "torchtitan 2024-12, torch.compile" : "torchtitan 2024-12, eager");
+    d.fused_elementwise = d.compiled = compiled;
+    d.sequence_parallel = true;
+    d.facts = kFactsTorchtitan;
+    return d;
+}
+
+constexpr FrameworkDefaults make_maxtext() {
+    FrameworkDefaults d = fsdp("maxtext", "MaxText 2025, XLA on GPUs");
+    d.compiled = true;
+    d.attention = d.flash = d.flash_hopper = AttentionKernel::CuDnn;
+    d.reduce_fp32 = false;
+    d.facts = kFactsMaxText;
+    return d;
+}
+
+}  // namespace
+
+const FrameworkDefaults kComposer = composer("composer-fsdp", false);
+const FrameworkDefaults kComposerPure = composer("composer-fsdp-pure", true);
+const FrameworkDefaults kTorchtitan = torchtitan("torchtitan", true);
+const FrameworkDefaults kTorchtitanEager = torchtitan("torchtitan-eager", false);
+const FrameworkDefaults kMaxText = make_maxtext();
+
+}  // namespace tw

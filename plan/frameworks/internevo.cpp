@@ -1,0 +1,43 @@
+// InternEvo (InternLM's training framework).
+#include <array>
+
+#include "plan/frameworks/tables.hpp"
+
+namespace tw {
+namespace {
+
+constexpr std::array kFacts = {
+    FrameworkFact{"bucket", "512 MiB", "InternEvo configs/7B_sft.py, reduce_bucket_size"},
+    FrameworkFact{"overlap_grad_reduce", "yes", "InternEvo configs/7B_sft.py, overlap_sync_grad=True"},
+    FrameworkFact{"overlap_param_gather", "no", "InternEvo configs/7B_sft.py, overlap_sync_param=False"},
+    FrameworkFact{"gradient_fp32", "no: gradients in bf16",
+                  "InternEvo solver/optimizer/hybrid_zero_optim.py: buckets of the parameters' dtype"},
+    FrameworkFact{"attention", "FlashAttention-1", "InternLM doc/en/install.md: flash-attention v1.0.5"},
+    FrameworkFact{"fused_elementwise", "rotary embedding and cross entropy of flash-attn, norm of apex",
+                  "InternLM doc/en/install.md: csrc of flash-attention, apex"},
+    FrameworkFact{"zero_stage", "1", "InternEvo configs/7B_sft.py, zero1=dict(size=-1)"},
+    FrameworkFact{"vocab_divisor", "1", "InternEvo pads nothing: configs/7B_sft.py VOCAB_SIZE = 103168"},
+};
+
+constexpr FrameworkDefaults make() {
+    FrameworkDefaults d;
+    d.name = "internevo";
+    d.versions = "InternEvo 0.2 to 0.4, 2023-2024";
+    d.attention = d.flash = AttentionKernel::Flash1;
+    d.fused_elementwise = true;
+    d.grad_accumulation_fused = false;
+    d.gradient_fp32 = d.reduce_fp32 = false;
+    d.gradient_buffer = false;
+    d.zero_stage = 1;
+    d.overlap_grad_reduce = true;
+    d.bucket_bytes = 512.0 * 1024 * 1024;
+    d.vocab_divisor = 1;
+    d.facts = kFacts;
+    return d;
+}
+
+}  // namespace
+
+const FrameworkDefaults kInternEvo = make();
+
+}  // namespace tw

@@ -1,0 +1,65 @@
+// Plain PyTorch: a model in a loop, with DistributedDataParallel where there are replicas.
+#include <array>
+
+#include "plan/frameworks/tables.hpp"
+
+namespace tw {
+namespace {
+
+constexpr std::array kFacts = {
+    FrameworkFact{"attention", "scaled_dot_product_attention: FlashAttention-2",
+                  "PyTorch 2.11 aten/native/transformers/cuda/sdp_utils.cpp, priority order"},
+    FrameworkFact{"autocast", "fp32 parameters, gradients and states under bf16 autocast",
+                  "PyTorch docs, torch.amp"},
+    FrameworkFact{
+        "grad_accumulation_fused", "no",
+        "AccumulateGrad adds in a kernel of its own (torch/csrc/autograd/functions/accumulate_grad.h)"},
+    FrameworkFact{"bucket", "25 MiB", "torch.nn.parallel.DistributedDataParallel, bucket_cap_mb"},
+    FrameworkFact{"vocab_divisor", "1", "nothing pads"},
+};
+
+constexpr FrameworkDefaults pytorch(std::string_view name, std::string_view versions) {
+    FrameworkDefaults d;
+    d.name = name;
+    d.versions = versions;
+    d.fused_elementwise = false;
+    d.autocast = true;
+    d.fp32_parameters = true;
+    d.grad_accumulation_fused = false;
+    d.gradient_buffer = false;
+    d.overlap_grad_reduce = true;
+    d.vocab_divisor = 1;
+    d.facts = kFacts;
+    return d;
+}
+
+constexpr FrameworkDefaults make_compile() {
+    FrameworkDefaults d = pytorch("pytorch-compile", "PyTorch 2.x, torch.compile under autocast");
+    d.compiled = true;
+    d.fused_elementwise = true;
+    return d;
+}
+
+constexpr FrameworkDefaults make_pure() {
+    FrameworkDefaults d = pytorch("pytorch-bf16", "PyTorch 2.x, eager, parameters and states in bf16");
+    d.autocast = d.fp32_parameters = d.fp32_optimizer = false;
+    d.gradient_fp32 = d.reduce_fp32 = false;
+    return d;
+}
+
+constexpr FrameworkDefaults make_trainwright() {
+    FrameworkDefaults d;
+    d.name = "trainwright";
+    d.versions = "this project's executor";
+    d.overlap_grad_reduce = d.overlap_p2p = true;
+    return d;
+}
+
+}  // namespace
+
+const FrameworkDefaults kPytorch = pytorch("pytorch", "PyTorch 2.x, eager under autocast");
+const FrameworkDefaults kPytorchCompile = make_compile();
+const FrameworkDefaults kPytorchPure = make_pure();
+const FrameworkDefaults kTrainwright = make_trainwright();
+
+}  // namespace tw

@@ -1,0 +1,61 @@
+#include <array>
+
+#include "plan/frameworks/tables.hpp"
+#include "plan/parallel_plan.hpp"
+
+namespace tw {
+namespace {
+
+constexpr std::array kTable = {
+    &kComposer,           &kComposerPure, &kDeepSpeed,    &kInternEvo,    &kMaxText,           &kMegatron,
+    &kMegatron2021,       &kMegatron2022, &kMegatron2023, &kMegatron2024, &kMegatronDeepSpeed, &kBigScience,
+    &kMegatronFunctional, &kNemo,         &kPytorch,      &kPytorchPure,  &kPytorchCompile,    &kTorchtitan,
+    &kTorchtitanEager,    &kTrainwright,
+};
+
+}  // namespace
+
+std::span<const FrameworkDefaults* const> frameworks() {
+    return kTable;
+}
+
+const FrameworkDefaults* find_framework(std::string_view name) {
+    for (const FrameworkDefaults* d : kTable) {
+        if (d->name == name) return d;
+    }
+    return nullptr;
+}
+
+const FrameworkDefaults& framework_defaults(std::string_view name) {
+    const FrameworkDefaults* d = find_framework(name);
+    return d == nullptr ? kTrainwright : *d;
+}
+
+void apply_framework(const FrameworkDefaults& d, bool hopper, ParallelPlan& plan) {
+    plan.framework = d.name;
+    plan.zero_stage = d.zero_stage;
+    plan.attention =
+        d.attention == AttentionKernel::Unfused ? d.attention : (hopper ? d.flash_hopper : d.attention);
+    plan.dropout = d.dropout;
+    plan.sequence_parallel = d.sequence_parallel && plan.mesh.tp > 1;
+    plan.recompute = d.selective_recompute ? RecomputeMode::Selective : RecomputeMode::None;
+    plan.vocab_divisor = d.vocab_divisor;
+    plan.bucket_bytes = 0;
+
+    PrecisionSpec& p = plan.precision;
+    const Precision half = p.compute == Precision::Fp8 ? Precision::Bf16 : p.compute;
+    const bool full = half == Precision::Fp32 || half == Precision::Tf32;
+    p.parameters = d.fp32_parameters || full ? Precision::Fp32 : half;
+    p.autocast = d.autocast && !full;
+    p.gradient_fp32 = d.gradient_fp32 || full;
+    p.gradient_reduce = d.reduce_fp32 || full ? Precision::Fp32 : half;
+    p.optimizer_states = d.fp32_optimizer ? Precision::Fp32 : p.parameters;
+    p.master_weights = d.fp32_optimizer && p.parameters != Precision::Fp32;
+
+    plan.overlap.grad_reduce = d.overlap_grad_reduce;
+    plan.overlap.param_gather = d.overlap_param_gather;
+    plan.overlap.p2p = d.overlap_p2p;
+    plan.overlap.tp = d.overlap_tp;
+}
+
+}  // namespace tw
