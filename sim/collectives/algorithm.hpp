@@ -2,12 +2,14 @@
 // from the alpha-beta model (Hockney 1994): steps times latency plus bytes of the busiest link over its rate.
 //
 // Sizes are CollectiveOp's (models/graph/op.hpp), those that nccl-tests prints. Bus bandwidth is nccl-tests'
-// (NVIDIA/nccl-tests, doc/PERFORMANCE.md): size / time times bus_factor.
+// (NVIDIA/nccl-tests, doc/PERFORMANCE.md): size / time times bus_factor
+// (models/formats/nccl_tests.hpp).
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
+#include "models/formats/nccl_tests.hpp"
 #include "models/graph/op.hpp"
 #include "models/hardware/cluster.hpp"
 
@@ -62,10 +64,6 @@ struct CollectiveAlgorithm {
     bool (*applies)(const GroupPlacement&, const Fabric&) = nullptr;
     CollectiveTraffic (*traffic)(CollectiveKind, double bytes, const GroupPlacement&) = nullptr;
 };
-
-// Factor from algorithm to bus bandwidth: 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and
-// all-to-all, 1 for the others.
-double bus_factor(CollectiveKind kind, int ranks);
 
 // ceil(log2(n)), 0 for n <= 1: depth of a binary tree.
 int ceil_log2(int n);
