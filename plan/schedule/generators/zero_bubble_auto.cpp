@@ -33,6 +33,8 @@ struct Policy {
     bool forward_may_delay_backward = false;  // start an F although a B arrives before it ends
     bool fill_any_gap = false;                // start a W although something arrives before it ends
     bool forward_first = false;               // of an F and a B that are both ready, take the F
+    int depth = 0;  // forwards ahead of backwards on rank r: at most depth * (p - r - 1) + 1, as H1 (1) and
+                    // H2 (2); 0: any
 };
 
 using Orders = std::vector<std::vector<Action>>;
@@ -101,7 +103,11 @@ class Greedy {
             rank.weights == rank.forwards || rank.held + costs.activation <= costs.limit * (1 + kSlack);
         const std::int64_t forward = forward_at(rank);
         const std::int64_t input = input_at(rank);
-        const bool forward_ready = forward <= now;
+        const int window = policy_.depth == 0
+                               ? problem_.microbatches
+                               : policy_.depth * (problem_.ranks - static_cast<int>(r) - 1) + 1;
+        const bool ahead = rank.forwards - rank.inputs >= window;
+        const bool forward_ready = forward <= now && !ahead;
         const bool input_ready = input <= now;
         if (forward_ready && fits && input_ready && policy_.forward_first) return Opcode::Forward;
         if (input_ready) return Opcode::BackwardInput;
@@ -111,7 +117,7 @@ class Greedy {
         }
         if (!owes_weight) return std::nullopt;
         if (forward_ready && !fits) return Opcode::BackwardWeight;  // makes room
-        const std::int64_t arrival = std::min(fits ? forward : kUnknown, input);
+        const std::int64_t arrival = std::min(fits && !ahead ? forward : kUnknown, input);
         const bool gap_fits = arrival == kUnknown || std::max(arrival, now) >= now + costs.weight;
         if (gap_fits || policy_.fill_any_gap) return Opcode::BackwardWeight;
         return std::nullopt;
@@ -216,6 +222,7 @@ class ZeroBubbleAuto final : public ScheduleGenerator {
         info.boundary = StepBoundary::RankLocal;
         info.splits_backward = true;
         info.uses_costs = true;
+        info.uses_memory_limit = multiple_ == 0;
         return info;
     }
     [[nodiscard]] Errors check(const ScheduleShape& shape) const override {
@@ -231,11 +238,10 @@ class ZeroBubbleAuto final : public ScheduleGenerator {
             Orders orders = handcrafted->generate(shape, nullptr).ranks;
             if (within_limits(problem, orders)) candidates.push_back(std::move(orders));
         }
-        for (const bool delay : {false, true}) {
-            for (const bool fill : {false, true}) {
-                for (const bool forward_first : {false, true}) {
-                    candidates.push_back(Greedy(problem, {delay, fill, forward_first}).run());
-                }
+        for (const int depth : {0, 1, 2}) {
+            for (const int choice : {0, 1, 2, 3, 4, 5, 6, 7}) {
+                const Policy policy{(choice & 4) != 0, (choice & 2) != 0, (choice & 1) != 0, depth};
+                candidates.push_back(Greedy(problem, policy).run());
             }
         }
         std::size_t best = 0;

@@ -6,6 +6,7 @@
 #include "base/check.hpp"
 #include "plan/schedule/passes/passes.hpp"
 #include "plan/schedule/passes/program_edit.hpp"
+#include "plan/schedule/passes/prototypes.hpp"
 
 namespace tw {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 class StageUpdater {
   public:
     StageUpdater(const ComputeOrder& order, const LoweringOptions& options, Schedule& schedule,
-                 ProgramEdit& edit, std::uint16_t stage, int kept)
-        : options_(options), schedule_(schedule), edit_(edit), stage_(stage), kept_(kept) {
+                 Prototypes& prototypes, ProgramEdit& edit, std::uint16_t stage, int kept)
+        : options_(options), prototypes_(prototypes), edit_(edit), stage_(stage), kept_(kept) {
         period_ = std::max(order.backwards_per_update, 1);
         std::vector<std::uint16_t> replicas;
         for (int i = 0; i < order.replicas_of_stage[stage]; ++i) {
@@ -71,11 +72,8 @@ class StageUpdater {
     }
 
     Instruction instruction(Opcode opcode, int version) {
-        Instruction made;
-        made.opcode = opcode;
-        made.stage = stage_;
+        Instruction made = prototypes_.of(opcode, stage_);
         made.weight_version = static_cast<std::uint16_t>(version % kept_);
-        set_classes(schedule_, made);
         return made;
     }
 
@@ -101,20 +99,11 @@ class StageUpdater {
         }
     }
 
-    Instruction collective(Opcode opcode) {
-        Instruction made;
-        made.opcode = opcode;
-        made.stream = Stream::Dp;
-        made.communicator = group_;
-        made.stage = stage_;
-        made.group = group_;
-        set_classes(schedule_, made);
-        return made;
-    }
+    const Instruction& collective(Opcode opcode) { return prototypes_.of(opcode, stage_, 0, group_); }
     static ProgramEdit::Ref as_ref(std::size_t index) { return static_cast<ProgramEdit::Ref>(index); }
 
     const LoweringOptions& options_;
-    Schedule& schedule_;
+    Prototypes& prototypes_;
     ProgramEdit& edit_;
     std::uint16_t stage_;
     std::uint16_t group_ = 0;
@@ -126,12 +115,13 @@ class StageUpdater {
 }  // namespace
 
 void update_asynchronously(const ComputeOrder& order, const LoweringOptions& options, Schedule& schedule) {
+    Prototypes prototypes(schedule);
     for (std::size_t r = 0; r < schedule.programs.size(); ++r) {
         ProgramEdit edit(schedule.programs[r]);
         for (std::size_t s = 0; s < order.rank_of_stage.size(); ++s) {
             const std::size_t first = order.rank_of_stage[s];
             if (r < first || r >= first + order.replicas_of_stage[s]) continue;
-            StageUpdater(order, options, schedule, edit, static_cast<std::uint16_t>(s),
+            StageUpdater(order, options, schedule, prototypes, edit, static_cast<std::uint16_t>(s),
                          order.kept_versions(r))
                 .run();
         }

@@ -3,20 +3,10 @@
 
 #include "plan/schedule/passes/passes.hpp"
 #include "plan/schedule/passes/program_edit.hpp"
+#include "plan/schedule/passes/prototypes.hpp"
 
 namespace tw {
 namespace {
-
-Instruction collective(Schedule& schedule, Opcode opcode, std::uint16_t stage, std::uint16_t group) {
-    Instruction instruction;
-    instruction.opcode = opcode;
-    instruction.stream = Stream::Dp;
-    instruction.communicator = group;
-    instruction.stage = stage;
-    instruction.group = group;
-    set_classes(schedule, instruction);
-    return instruction;
-}
 
 // The last compute and the rank's last `count` gradient collectives, found from the end of the program.
 std::vector<ProgramEdit::Ref> gradients_ready(const ProgramEdit& edit, std::size_t count) {
@@ -48,8 +38,8 @@ std::size_t gradient_collectives(const LoweringOptions& options, std::span<const
 
 // Updated parameters of a stage. Overlapped, the gather belongs to the next step's beginning: it stands at
 // the start of the program and the stage's first forward waits for it.
-void gather_at_start(Schedule& schedule, ProgramEdit& edit, std::uint16_t stage) {
-    const auto gather = edit.insert(0, collective(schedule, Opcode::AllGather, stage, 0));
+void gather_at_start(Prototypes& prototypes, ProgramEdit& edit, std::uint16_t stage) {
+    const auto gather = edit.insert(0, prototypes.of(Opcode::AllGather, stage));
     for (std::size_t i = 0; i < edit.size(); ++i) {
         if (is_compute(edit.at(i).opcode) && edit.at(i).stage == stage) {
             edit.add_wait(static_cast<std::uint32_t>(i), gather);
@@ -74,33 +64,30 @@ void finish_step(const LoweringOptions& options, Schedule& schedule) {
             everyone.push_back(static_cast<std::uint16_t>(r));
         all_ranks = group_of_ranks(schedule, everyone);
     }
+    Prototypes prototypes(schedule);
     for (int r = 0; r < ranks; ++r) {
         ProgramEdit edit(schedule.programs[static_cast<std::size_t>(r)]);
         const std::vector<std::uint16_t> stages = schedule.stages_of_rank(r);
         std::vector<ProgramEdit::Ref> ready = gradients_ready(edit, gradient_collectives(options, stages));
         if (tied != 0 && (r == first_rank || r == last_rank)) {
-            ready.push_back(edit.append(collective(schedule, Opcode::AllReduce, 0, tied), ready));
+            ready.push_back(edit.append(prototypes.of(Opcode::AllReduce, 0, 0, tied), ready));
         }
         if (options.grad_norm) {
-            const auto norm = edit.append(collective(schedule, Opcode::GradNorm, 0, all_ranks), ready);
+            const auto norm = edit.append(prototypes.of(Opcode::GradNorm, 0, 0, all_ranks), ready);
             ready.assign(1, norm);
         }
         for (const std::uint16_t stage : stages) {
-            Instruction step;
-            step.opcode = Opcode::OptimizerStep;
-            step.stage = stage;
-            set_classes(schedule, step);
-            const auto done = edit.append(step, ready);
+            const auto done = edit.append(prototypes.of(Opcode::OptimizerStep, stage), ready);
             if (options.parameter_server && options.grad_sync != LoweringOptions::GradSync::None) {
                 // The server took the step; its parameters come back.
-                edit.append(collective(schedule, Opcode::Broadcast, stage, 0), std::array{done});
+                edit.append(prototypes.of(Opcode::Broadcast, stage), std::array{done});
                 continue;
             }
             if (!options.gather_params_after_step) continue;
             if (options.overlap_param_gather) {
-                gather_at_start(schedule, edit, stage);
+                gather_at_start(prototypes, edit, stage);
             } else {
-                edit.append(collective(schedule, Opcode::AllGather, stage, 0), std::array{done});
+                edit.append(prototypes.of(Opcode::AllGather, stage), std::array{done});
             }
         }
         edit.apply();

@@ -3,17 +3,14 @@
 
 #include "plan/schedule/passes/passes.hpp"
 #include "plan/schedule/passes/program_edit.hpp"
+#include "plan/schedule/passes/prototypes.hpp"
 
 namespace tw {
 namespace {
 
-Instruction copy_of(Schedule& schedule, Opcode opcode, std::uint16_t stage, std::int32_t microbatch) {
-    Instruction instruction;
-    instruction.opcode = opcode;
-    instruction.stream = opcode == Opcode::Offload ? Stream::DeviceToHost : Stream::HostToDevice;
-    instruction.stage = stage;
+Instruction copy_of(Prototypes& prototypes, Opcode opcode, std::uint16_t stage, std::int32_t microbatch) {
+    Instruction instruction = prototypes.of(opcode, stage);
     instruction.microbatch = microbatch;
-    set_classes(schedule, instruction);
     return instruction;
 }
 
@@ -22,6 +19,7 @@ Instruction copy_of(Schedule& schedule, Opcode opcode, std::uint16_t stage, std:
 // Activations leave after their forward and come back one compute before the first backward that needs them.
 void offload_activations(const LoweringOptions& options, Schedule& schedule) {
     if (!options.offload_activations) return;
+    Prototypes prototypes(schedule);
     for (RankProgram& program : schedule.programs) {
         ProgramEdit edit(program);
         std::map<std::pair<std::uint16_t, std::int32_t>, ProgramEdit::Ref> away;
@@ -39,13 +37,13 @@ void offload_activations(const LoweringOptions& options, Schedule& schedule) {
                     std::vector<ProgramEdit::Ref> waits{found->second};
                     if (computes.size() >= 2) waits.push_back(computes[computes.size() - 2]);
                     edit.add_wait(
-                        here, edit.insert(i, copy_of(schedule, Opcode::Reload, stage, microbatch), waits));
+                        here, edit.insert(i, copy_of(prototypes, Opcode::Reload, stage, microbatch), waits));
                     away.erase(found);
                 }
             }
             if (overlap || compute.opcode == Opcode::Forward) {
                 away[{compute.stage, compute.microbatch}] = edit.insert(
-                    i + 1, copy_of(schedule, Opcode::Offload, compute.stage, compute.microbatch), {here});
+                    i + 1, copy_of(prototypes, Opcode::Offload, compute.stage, compute.microbatch), {here});
             }
             computes.push_back(here);
         }

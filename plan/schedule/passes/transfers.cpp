@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "plan/schedule/passes/passes.hpp"
+#include "plan/schedule/passes/prototypes.hpp"
 #include "plan/schedule/replay.hpp"
 
 namespace tw {
@@ -32,7 +33,8 @@ class TransferPlacer {
           received_grad_(received_activation_.size(), kNone),
           current_(order.ranks.size(), kNone),
           open_sends_(order.ranks.size()),
-          batches_(order.ranks.size(), 0) {
+          batches_(order.ranks.size(), 0),
+          prototypes_(schedule) {
         schedule.programs.resize(order.ranks.size());
         for (std::size_t r = 0; r < order.ranks.size(); ++r) {
             const std::size_t expected = 3 * order.ranks[r].size();  // a compute, its receive and its send
@@ -42,8 +44,6 @@ class TransferPlacer {
             program.waits.reserve(expected);
             program.wait_begin.push_back(0);
         }
-        for (auto& row : templates_)
-            row.resize(static_cast<std::size_t>(order.stages));
     }
 
     void start(std::size_t rank, const Action& action) {
@@ -61,7 +61,7 @@ class TransferPlacer {
         } else if (action.opcode != Opcode::BackwardWeight) {
             add(received_grad_[cell(action.stage, action.microbatch)]);
         }
-        Instruction instruction = prototype(action.opcode, action.stage, action.stage2);
+        Instruction instruction = prototypes_.of(action.opcode, action.stage, action.stage2);
         instruction.microbatch = action.microbatch;
         instruction.microbatch2 = action.microbatch2;
         instruction.weight_version = action.weight_version;
@@ -97,21 +97,6 @@ class TransferPlacer {
         return stage * total_ + static_cast<std::size_t>(microbatch);
     }
 
-    // The instruction of this opcode and stage with its classes, looked up once.
-    const Instruction& prototype(Opcode opcode, std::uint16_t stage, std::uint16_t stage2) {
-        Prototype& entry = templates_[static_cast<std::size_t>(opcode)][stage];
-        if (!entry.made || entry.instruction.stage2 != stage2) {
-            entry.instruction = Instruction{};
-            entry.instruction.opcode = opcode;
-            entry.instruction.stream = is_transfer(opcode) ? Stream::P2p : Stream::Compute;
-            entry.instruction.stage = stage;
-            entry.instruction.stage2 = stage2;
-            set_classes(schedule_, entry.instruction);
-            entry.made = true;
-        }
-        return entry.instruction;
-    }
-
     void send_activation(std::size_t rank, std::uint16_t stage, std::int32_t microbatch) {
         if (stage + 1 == order_.stages) return;
         queue(Opcode::SendActivation, rank, stage, static_cast<std::uint16_t>(stage + 1), microbatch);
@@ -141,7 +126,7 @@ class TransferPlacer {
             sender.instructions.back().batch_group = send_batch = ++batches_[t.from_rank];
             receiver.instructions.back().batch_group = receive_batch = ++batches_[t.to_rank];
         }
-        Instruction send = prototype(t.send, t.from_stage, 0);
+        Instruction send = prototypes_.of(t.send, t.from_stage);
         send.microbatch = t.microbatch;
         send.peer = t.to_rank;
         send.communicator = lane(t.to_rank, true);
@@ -151,7 +136,7 @@ class TransferPlacer {
 
         const bool activation = t.send == Opcode::SendActivation;
         Instruction receive =
-            prototype(activation ? Opcode::RecvActivation : Opcode::RecvGrad, t.to_stage, 0);
+            prototypes_.of(activation ? Opcode::RecvActivation : Opcode::RecvGrad, t.to_stage);
         receive.microbatch = t.microbatch;
         receive.peer = t.from_rank;
         receive.communicator = lane(t.from_rank, false);
@@ -169,11 +154,6 @@ class TransferPlacer {
                last.batch_group == 0;
     }
 
-    struct Prototype {
-        bool made = false;
-        Instruction instruction;
-    };
-
     const ComputeOrder& order_;
     const LoweringOptions& options_;
     Schedule& schedule_;
@@ -184,7 +164,7 @@ class TransferPlacer {
     std::vector<std::uint16_t> batches_;
     std::vector<Transfer> pending_;
     std::vector<std::uint32_t> waits_;
-    std::array<std::vector<Prototype>, static_cast<std::size_t>(Opcode::RecvGrad) + 1> templates_;
+    Prototypes prototypes_;
 };
 
 }  // namespace
