@@ -1,7 +1,6 @@
 #include "sim/engine/event_engine.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 namespace tw {
@@ -220,7 +219,7 @@ void EventEngine::retime_flows(SimTime now) {
     share_.solve();
     for (const FairShare::FlowId id : share_.touched()) {
         ActiveFlow& active = active_[static_cast<std::size_t>(id)];
-        const double rate = share_.rate(id);
+        const double rate = share_.solved_rate(id);
         const double speed = rate >= active.flow->demand ? 1.0 : rate / active.flow->demand;
         if (speed == active.speed) continue;
         if (active.end != kNever) ++out_->counts.retimed;
@@ -231,7 +230,7 @@ void EventEngine::retime_flows(SimTime now) {
             active.slowed = true;
             ++out_->counts.slowed;
         }
-        active.end = now + std::max<SimTime>(0, std::llround(active.remaining / speed));
+        active.end = now + static_cast<SimTime>(std::max(active.remaining, 0.0) / speed + 0.5);  // nearest
         push({active.end, active.entity, id});
     }
 }

@@ -34,6 +34,10 @@ class FairShare {
     // solve before.
     [[nodiscard]] std::span<const FlowId> touched() const { return touched_; }
     void solve();
+    // As rate(), where nothing has changed since the last solve().
+    [[nodiscard]] double solved_rate(FlowId flow) const {
+        return flows_[static_cast<std::size_t>(flow)].rate;
+    }
 
     [[nodiscard]] int flows() const { return live_; }
     [[nodiscard]] int links() const { return static_cast<int>(links_.size()); }
