@@ -1,0 +1,49 @@
+#include "cli/commands.hpp"
+#include "cli/common/load_plan.hpp"
+#include "plan/check_plan.hpp"
+
+namespace tw::cli {
+namespace {
+
+struct CheckOptions {
+    std::string plan;
+    std::string framework = "trainwright";
+};
+
+int check(const CheckOptions& options, Console& console) {
+    const Result<PlanDocument> plan = load_plan_document(options.plan);
+    if (!plan) return console.fail(plan.errors());
+    const Result<TargetFramework> target = parse_target_framework(options.framework);
+    if (!target) return console.fail(target.errors());
+    const PlanCheck result = check_plan(plan->graph, plan->cluster, plan->plan, *target);
+    if (console.json) {
+        Json json = document("check");
+        json["plan"] = summary(plan->plan);
+        json["framework"] = options.framework;
+        json["legal"] = result.errors.empty();
+        json["errors"] = errors_to_json(result.errors);
+        json["warnings"] = result.warnings;
+        console.out_json(json);
+        return result.errors.empty() ? 0 : exit_code(result.errors);
+    }
+    for (const std::string& warning : result.warnings) console.warn(warning);
+    if (!result.errors.empty()) return console.fail(result.errors);
+    console.out(plan->model_name + " " + summary(plan->plan) + ": legal for " + options.framework + "\n");
+    return 0;
+}
+
+}  // namespace
+
+void define_check(Command& command) {
+    auto& options = command.keep<CheckOptions>();
+    command.positional("PLAN", options.plan, "a trainwright/plan document; - is stdin");
+    command.word("--for", options.framework, {"trainwright", "megatron", "torchtitan", "deepspeed"},
+                 "whose rules apply, and whose names the messages use; trainwright where not given");
+    command.details(
+        "Every violation at once, each with its numbers and a legal neighbour. Whether the plan fits in memory is what "
+        "simulate says. The exit code is 5 where the plan is not legal.");
+    command.example("check plan.json --for megatron", "by Megatron-LM's rules");
+    command.run([&options](Console& console) { return check(options, console); });
+}
+
+}  // namespace tw::cli

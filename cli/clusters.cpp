@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include "base/si_format.hpp"
+#include "cli/commands.hpp"
+#include "models/hardware/cluster_table.hpp"
+
+namespace tw::cli {
+namespace {
+
+Json row_to_json(const ClusterRow& row) {
+    return Json{{"name", row.name},
+                {"description", row.description},
+                {"device", row.device},
+                {"device_names", row.device_names},
+                {"devices", row.devices},
+                {"link", row.link},
+                {"link_bandwidth_bytes_per_s", row.link_bandwidth.value},
+                {"nics", row.nics},
+                {"nic_bandwidth_bytes_per_s", row.nic_bandwidth.value},
+                {"network_per_device_bytes_per_s", row.network_per_device.value},
+                {"memory_bytes", row.memory.value},
+                {"memory_bandwidth_bytes_per_s", row.memory_bandwidth.value},
+                {"peak_bf16_flop_per_s", row.peak_bf16.value},
+                {"source", row.source}};
+}
+
+std::string link_text(const ClusterRow& row) {
+    return row.link_bandwidth.value > 0 ? row.link + " " + format_rate(row.link_bandwidth.value, "B/s") : row.link;
+}
+
+int list_clusters(Console& console) {
+    const std::vector<ClusterRow> rows = cluster_table();
+    if (console.json) {
+        Json json = document("clusters");
+        json["clusters"] = Json::array();
+        for (const ClusterRow& row : rows) json["clusters"].push_back(row_to_json(row));
+        console.out_json(json);
+        return 0;
+    }
+    TextTable table({"Node", "Devices", "Also named", "Memory", "bf16 peak", "Memory rate", "Link", "Network"});
+    for (const ClusterRow& row : rows) {
+        table.add_row({TableCell(row.name, TextStyle::Bold), fmt::format("{} x {}", row.devices, row.device),
+                       fmt::format("{}", fmt::join(row.device_names, ", ")),
+                       format_bytes(static_cast<double>(row.memory.value)), format_rate(row.peak_bf16.value, "FLOP/s"),
+                       format_rate(row.memory_bandwidth.value, "B/s"), link_text(row),
+                       nic_text(row.nics, row.nic_bandwidth)});
+    }
+    table.align(1, Align::Left);
+    table.align(7, Align::Left);
+    console.out_table(table);
+    return 0;
+}
+
+}  // namespace
+
+void define_clusters(Command& command) {
+    command.details(
+        "--cluster takes a name with a size in devices: h100:64, dgx-h100:128, p4d:16. Without a size it is one node. A name "
+        "of the third column stands for the node beside it. Rates are per device and direction; Network is what a node has, "
+        "shared by its devices. --json adds the source of every figure. --cluster also takes the path of a trainwright/cluster "
+        "document, where nodes may be mixed.");
+    command.example("clusters", "as a table");
+    command.example("clusters --json", "with the sources");
+    command.run([](Console& console) { return list_clusters(console); });
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,37 @@
+#include "cli/commands.hpp"
+
+#include <array>
+
+namespace tw::cli {
+namespace {
+
+struct Entry {
+    const char* name;
+    const char* summary;
+    void (*define)(Command&);
+};
+
+constexpr std::array kEntries = {
+    Entry{"simulate", "Predict one plan: step time, memory of every stage, where the time goes", define_simulate},
+    Entry{"check", "Say whether a plan is legal, by a framework's own rules", define_check},
+    Entry{"schedule", "Run a pipeline schedule alone, with given stage times", define_schedule},
+    Entry{"inspect", "Say what a file is and what it holds", define_inspect},
+    Entry{"models", "List the models that are known", define_models},
+    Entry{"clusters", "List the node types and devices that are known", define_clusters},
+    Entry{"schedules", "List the pipeline schedules", define_schedules},
+    Entry{"collectives", "List the collective algorithms", define_collectives},
+    Entry{"completion", "Write a completion script for a shell", define_completion},
+};
+
+}  // namespace
+
+Commands make_commands() {
+    Commands commands;
+    for (const Entry& entry : kEntries) {
+        commands.push_back(std::make_unique<Command>(entry.name, entry.summary));
+        entry.define(*commands.back());
+    }
+    return commands;
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,136 @@
+#include "cli/common/command.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/nearest.hpp"
+#include "base/si_format.hpp"
+
+namespace tw::cli {
+namespace {
+
+Error usage(std::string message, std::string hint = {}) {
+    return Error{ErrorCode::Usage, std::move(message), "", std::move(hint)};
+}
+
+Status read_integer(const std::string& text, std::int64_t low, std::int64_t high, std::int64_t& target) {
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), target);
+    if (code == std::errc{} && end == text.data() + text.size() && target >= low && target <= high) return ok();
+    return usage(fmt::format("'{}' is not a whole number from {} to {}", text, low, high));
+}
+
+std::function<Status(const std::string&)> one_of(std::vector<std::string> words, std::string& target) {
+    return [&target, words = std::move(words)](const std::string& text) -> Status {
+        if (std::find(words.begin(), words.end(), text) == words.end())
+            return usage(fmt::format("unknown value '{}'", text), unknown_name_hint(text, words));
+        return target = text, ok();
+    };
+}
+
+}  // namespace
+
+std::string OptionSpec::long_name() const {
+    const std::size_t at = name.find("--");
+    return at == std::string::npos ? name : name.substr(at);
+}
+
+std::vector<std::string> OptionSpec::words() const {
+    std::vector<std::string> words;
+    if (value.find('|') == std::string::npos) return words;
+    for (std::size_t begin = 0; begin <= value.size();) {
+        const std::size_t end = std::min(value.find('|', begin), value.size());
+        words.push_back(value.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return words;
+}
+
+OptionSpec& Command::add(std::string name, std::string value, std::string help, Need need) {
+    OptionSpec spec;
+    spec.name = std::move(name);
+    spec.value = std::move(value);
+    spec.help = std::move(help);
+    spec.required = need == Need::Required;
+    options_.push_back(std::move(spec));
+    return options_.back();
+}
+
+void Command::positional(std::string name, std::string& target, std::string help, Need need) {
+    OptionSpec& spec = add(name, name, std::move(help), need);
+    spec.positional = true;
+    spec.assign = [&target](const std::string& text) -> Status { return target = text, ok(); };
+}
+
+void Command::positionals(std::string name, std::vector<std::string>& target, std::string help, Need need) {
+    OptionSpec& spec = add(name, name, std::move(help), need);
+    spec.positional = true;
+    spec.repeated = true;
+    spec.assign = [&target](const std::string& text) -> Status { return target.push_back(text), ok(); };
+}
+
+void Command::text(std::string name, std::string& target, std::string value, std::string help, Need need) {
+    add(std::move(name), std::move(value), std::move(help), need).assign = [&target](const std::string& text) -> Status {
+        return target = text, ok();
+    };
+}
+
+void Command::word(std::string name, std::string& target, const std::vector<std::string>& words, std::string help) {
+    add(std::move(name), fmt::format("{}", fmt::join(words, "|")), std::move(help), Need::Optional).assign =
+        one_of(words, target);
+}
+
+void Command::choice(std::string name, std::string& target, const std::vector<std::string>& words, std::string help) {
+    OptionSpec& spec = add(std::move(name), fmt::format("{}", fmt::join(words, "|")), std::move(help), Need::Required);
+    spec.positional = true;
+    spec.assign = one_of(words, target);
+}
+
+void Command::integer(std::string name, int& target, int low, int high, std::string value, std::string help, Need need) {
+    add(std::move(name), std::move(value), std::move(help), need).assign = [&target, low,
+                                                                           high](const std::string& text) -> Status {
+        std::int64_t wide = 0;
+        const Status status = read_integer(text, low, high, wide);
+        if (status) target = static_cast<int>(wide);
+        return status;
+    };
+}
+
+void Command::integer(std::string name, std::int64_t& target, std::int64_t low, std::int64_t high, std::string value,
+                      std::string help, Need need) {
+    add(std::move(name), std::move(value), std::move(help), need).assign = [&target, low, high](const std::string& text) {
+        return read_integer(text, low, high, target);
+    };
+}
+
+void Command::number(std::string name, double& target, double low, double high, std::string value, std::string help,
+                     Need need) {
+    add(std::move(name), std::move(value), std::move(help), need).assign = [&target, low,
+                                                                           high](const std::string& text) -> Status {
+        const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), target);
+        if (code == std::errc{} && end == text.data() + text.size() && target >= low && target <= high) return ok();
+        return usage(fmt::format("'{}' is not a number from {} to {}", text, format_exact(low), format_exact(high)));
+    };
+}
+
+void Command::duration(std::string name, double& seconds, std::string help, Need need) {
+    add(std::move(name), "TIME", std::move(help), need).assign = [&seconds](const std::string& text) -> Status {
+        const Result<double> parsed = parse_duration(text);
+        if (!parsed || !std::isfinite(*parsed) || *parsed < 0)
+            return usage(fmt::format("'{}' is not a duration", text), "for example 10s, 250ms, 2min or 1.5 (seconds)");
+        return seconds = *parsed, ok();
+    };
+}
+
+void Command::flag(std::string name, bool& target, std::string help) {
+    add(std::move(name), "", std::move(help), Need::Optional).flag = &target;
+}
+
+bool Command::given(std::string_view long_name) const {
+    return std::any_of(options_.begin(), options_.end(),
+                       [&](const OptionSpec& option) { return option.given && option.long_name() == long_name; });
+}
+
+}  // namespace tw::cli

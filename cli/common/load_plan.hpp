@@ -1,0 +1,25 @@
+// A plan document made ready to be simulated.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.hpp"
+#include "plan/plan_json.hpp"
+#include "sim/simulator.hpp"
+
+namespace tw::cli {
+
+struct LoadedPlan {
+    PlanDocument document;
+    std::shared_ptr<const Environment> environment;
+};
+
+// "-" reads stdin. All errors of the document, with JSON pointers.
+Result<PlanDocument> load_plan_document(const std::string& path);
+Result<LoadedPlan> load_plan(const std::string& path);
+
+// A plan's document for another plan of the same model and cluster.
+PlanDocument with_plan(const PlanDocument& document, ParallelPlan plan);
+
+}  // namespace tw::cli

@@ -1,0 +1,21 @@
+// From the words of a command line to a filled-in command. CLI11 stays behind this file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/common/command.hpp"
+
+namespace tw::cli {
+
+struct Invocation {
+    Command* command = nullptr;  // null: none named
+    bool help = false, version = false;
+    Console console;             // --json and --color applied
+    Errors errors;               // all of them at once, Usage
+};
+
+// Fills the options' targets of the command that was named.
+Invocation parse_command_line(const Commands& commands, const std::vector<std::string>& words);
+
+}  // namespace tw::cli

@@ -1,0 +1,70 @@
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/schedule_run.hpp"
+#include "plan/schedule/pytorch_csv.hpp"
+#include "plan/schedule/text.hpp"
+#include "plan/trace/svg_timeline.hpp"
+
+namespace tw::cli {
+namespace {
+
+Status write_svg(const ScheduleRun& run, const std::string& path, Console& console) {
+    SvgOptions svg;
+    svg.title = fmt::format("{}: {} ranks, {} microbatches", run.info.title, run.summary.schedule.ranks(), run.shape.microbatches);
+    return console.write(path, render_svg(run.summary.trace, svg));
+}
+
+int answer(const ScheduleOptions& options, Console& console) {
+    const Result<ScheduleRun> run = run_schedule(options);
+    if (!run) return console.fail(run.errors());
+    if (!options.svg.empty()) {
+        const Status written = write_svg(*run, options.svg, console);
+        if (!written) return console.fail(written.errors());
+        if (options.svg == "-") return 0;
+    }
+    if (console.json) {
+        console.out_json(schedule_to_json(*run));
+    } else if (options.text) {
+        console.out(format_schedule(run->summary.schedule));
+    } else if (options.csv) {
+        console.out(write_pytorch_csv(run->summary.schedule));
+    } else {
+        print_schedule(*run, console);
+    }
+    return 0;
+}
+
+}  // namespace
+
+void define_schedule(Command& command) {
+    auto& options = command.keep<ScheduleOptions>();
+    options.shape.virtual_stages = 0;
+    command.positional("SCHEDULE", options.name, "a pipeline schedule's name; trainwright schedules lists them");
+    command.integer("-p,--stages", options.shape.ranks, 1, 4096, "P",
+                    "pipeline ranks; the model has P x V stages, V of them on each rank", Need::Required);
+    command.integer("-m,--microbatches", options.shape.microbatches, 1, 1 << 20, "M", "microbatches of a step", Need::Required);
+    command.integer("--virtual", options.shape.virtual_stages, 1, 256, "V",
+                    "virtual stages a rank holds; zb-v and dualpipev have their own two, else 1");
+    command.text("--forward", options.forward, "F", "time of a stage's forward, a number or 12.5ms; 1 where not given");
+    command.text("--backward", options.backward, "B", "time of a whole backward, equal parts for inputs and weights; 2 where not given");
+    command.text("--backward-input", options.backward_input, "B", "time of the part for inputs");
+    command.text("--backward-weight", options.backward_weight, "W", "time of the part for weights");
+    command.text("--transfer", options.transfer, "T", "time of an activation or gradient between stages; 0 where not given");
+    command.integer("--group", options.shape.microbatch_group, 1, 1 << 20, "N",
+                    "interleaved: microbatches a rank runs of one stage before the next; P where not given");
+    command.text("--replicas", options.replicas, "R,R,...", "pipedream: ranks that run each stage in turn, for example 15,1");
+    command.flag("--vertical-sync", options.vertical_sync, "pipedream: one weight version for all stages of a microbatch");
+    command.text("--svg", options.svg, "FILE", "draw the timeline; - is stdout");
+    command.flag("--text", options.text, "answer with the schedule's instructions and their waits");
+    command.flag("--csv", options.csv, "answer with PyTorch's schedule CSV (compute and communication)");
+    command.details(
+        "Two consecutive steps are run with the given stage times and nothing else: no kernels, no gradient synchronisation. "
+        "The bubble is the idle share of the steady period between two steps.");
+    command.example("schedule zb-h1 --stages 4 --microbatches 8 --forward 1 --backward 2", "zero bubble, with a bubble of 1/9");
+    command.example("schedule interleaved -p 4 -m 8 --virtual 2 --svg interleaved.svg", "two stages a rank, drawn");
+    command.example("schedule pipedream -p 2 -m 30 --replicas 15,1 --json", "PipeDream's replicated stages");
+    command.run([&options](Console& console) { return answer(options, console); });
+}
+
+}  // namespace tw::cli

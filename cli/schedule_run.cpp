@@ -1,0 +1,199 @@
+#include "cli/schedule_run.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "base/si_format.hpp"
+#include "plan/parallel_plan.hpp"
+#include "plan/trace/ascii_timeline.hpp"
+
+namespace tw::cli {
+namespace {
+
+// The engine's arrays stay below a gigabyte.
+constexpr std::int64_t kMostComputes = 4'000'000;
+constexpr double kLongestTime_s = 1e4;
+
+class CostReader {
+  public:
+    CostReader(Errors& errors, bool& with_units) : errors_(errors), with_units_(with_units) {}
+
+    double read(const std::string& text, double fallback, const char* flag, double low) {
+        if (text.empty()) return fallback;
+        const Result<double> seconds = parse_duration(text);
+        if (!seconds || !std::isfinite(*seconds) || *seconds < low || *seconds > kLongestTime_s) {
+            fail(flag, fmt::format("'{}' is not a time {} 0 and at most {}", text, low > 0 ? "above" : "from",
+                                   kLongestTime_s));
+            return fallback;
+        }
+        with_units_ |= text.find_first_not_of("0123456789.eE+-") != std::string::npos;
+        return *seconds;
+    }
+    void fail(const char* flag, std::string message) {
+        errors_.push_back({ErrorCode::Usage, std::move(message), flag, "a plain number, or with a unit: 12.5ms"});
+    }
+
+  private:
+    Errors& errors_;
+    bool& with_units_;
+};
+
+constexpr double kSmallest = 1e-12;  // one picosecond: SimTime's resolution
+
+void read_replicas(const std::string& text, std::vector<int>& replicas, Errors& errors) {
+    if (text.empty()) return;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        int count = 0;
+        const auto [stop, code] = std::from_chars(text.data() + begin, text.data() + end, count);
+        if (code != std::errc{} || stop != text.data() + end || count < 1) {
+            errors.push_back({ErrorCode::Usage, fmt::format("'{}' is not a list of counts", text), "--replicas",
+                              "one count for each stage, for example 15,1"});
+            return;
+        }
+        replicas.push_back(count);
+        begin = end + 1;
+    }
+}
+
+std::string shown_time(const ScheduleRun& run, SimTime time) {
+    const double seconds = to_seconds(time).value;
+    return run.with_units ? format_duration(seconds) : fmt::format("{:.6g}", seconds);
+}
+
+std::string boundary_sentence(StepBoundary boundary) {
+    switch (boundary) {
+        case StepBoundary::Barrier: return "steady, from barrier to barrier";
+        case StepBoundary::RankLocal: return "steady, each rank going on when its own step is done";
+        case StepBoundary::None: return "steady, between steps that are never flushed";
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<TypedCosts> stage_times(const ScheduleOptions& options) {
+    Errors errors;
+    TypedCosts typed;
+    CostReader reader(errors, typed.with_units);
+    typed.costs.forward = Seconds(reader.read(options.forward, 1.0, "--forward", kSmallest));
+    typed.costs.transfer = Seconds(reader.read(options.transfer, 0.0, "--transfer", 0));
+    const bool has_input = !options.backward_input.empty(), has_weight = !options.backward_weight.empty();
+    const double whole = reader.read(options.backward, 2.0, "--backward", kSmallest);
+    double input = reader.read(options.backward_input, whole / 2, "--backward-input", 0);
+    double weight = reader.read(options.backward_weight, whole / 2, "--backward-weight", 0);
+    if (!options.backward.empty() && has_input && has_weight && std::abs(input + weight - whole) > 1e-9 * whole) {
+        reader.fail("--backward", fmt::format("{} is not the sum of its parts {} and {}", options.backward, options.backward_input,
+                                              options.backward_weight));
+    } else if (!options.backward.empty() && has_input != has_weight) {
+        double& given = has_input ? input : weight;
+        (has_input ? weight : input) = whole - given;
+        if (given > whole) reader.fail("--backward", fmt::format("{} is less than its part", options.backward));
+    } else if (options.backward.empty() && has_input != has_weight) {
+        reader.fail(has_input ? "--backward-weight" : "--backward-input", "is missing beside the other part");
+    }
+    if (!errors.empty()) return errors;
+    typed.costs.backward_input = Seconds(input);
+    typed.costs.backward_weight = Seconds(weight);
+    return typed;
+}
+
+Result<ScheduleRun> run_schedule(const ScheduleOptions& options) {
+    const auto generator = find_schedule(options.name);
+    if (!generator) return generator.errors();
+    ScheduleRun run;
+    run.info = (*generator)->info();
+    run.shape = options.shape;
+    run.shape.vertical_sync = options.vertical_sync;
+    if (run.info.fixed_virtual_stages > 0 && run.shape.virtual_stages == 0) run.shape.virtual_stages = run.info.fixed_virtual_stages;
+    if (run.shape.virtual_stages == 0) run.shape.virtual_stages = 1;
+
+    Errors errors;
+    read_replicas(options.replicas, run.shape.replicas, errors);
+    const std::int64_t computes = std::int64_t{run.shape.ranks} * run.shape.virtual_stages * run.shape.microbatches;
+    if (computes > kMostComputes) {
+        errors.push_back({ErrorCode::Usage, fmt::format("{} stages and microbatches are more than {}", format_count(computes),
+                                                        format_count(kMostComputes)),
+                          "schedule", "fewer --stages, --virtual or --microbatches"});
+    }
+    const Result<TypedCosts> typed = stage_times(options);
+    if (!typed) errors.insert(errors.end(), typed.errors().begin(), typed.errors().end());
+    if (!errors.empty()) return errors;
+    run.costs = typed->costs;
+    run.with_units = typed->with_units;
+
+    auto summary = run_schedule_alone(options.name, run.shape, run.costs);
+    if (!summary) {
+        Errors refused = summary.errors();
+        for (Error& error : refused) error.code = ErrorCode::Usage;  // the shape came from the command line
+        return refused;
+    }
+    run.summary = std::move(*summary);
+    return run;
+}
+
+Json schedule_to_json(const ScheduleRun& run) {
+    const ScheduleSummary& summary = run.summary;
+    const auto seconds = [](SimTime time) { return to_seconds(time).value; };
+    Json json{{"schema", "trainwright/schedule-run"},
+              {"version", 1},
+              {"schedule", run.info.name},
+              {"ranks", summary.schedule.ranks()},
+              {"stages", summary.schedule.stages},
+              {"virtual_stages", run.shape.virtual_stages},
+              {"microbatches", run.shape.microbatches},
+              {"semantics", std::string(to_string(run.info.semantics))},
+              {"boundary", std::string(to_string(run.info.boundary))},
+              {"forward", run.costs.forward.value},
+              {"backward_input", run.costs.backward_input.value},
+              {"backward_weight", run.costs.backward_weight.value},
+              {"transfer", run.costs.transfer.value},
+              {"makespan", seconds(summary.times.makespan)},
+              {"period", seconds(summary.times.period)},
+              {"steady", summary.times.steady},
+              {"bubble_fraction", summary.bubble_fraction},
+              {"per_rank", Json::array()}};
+    for (std::size_t r = 0; r < summary.ranks.size(); ++r) {
+        const RankSummary& rank = summary.ranks[r];
+        json["per_rank"].push_back(Json{{"rank", r},
+                                        {"busy", seconds(rank.busy)},
+                                        {"idle", seconds(rank.idle)},
+                                        {"peak_in_flight", rank.peak_in_flight},
+                                        {"weight_versions", rank.weight_versions}});
+    }
+    return json;
+}
+
+void print_schedule(const ScheduleRun& run, Console& console) {
+    const ScheduleSummary& summary = run.summary;
+    const bool colour = console.out_colour();
+    console.out(styled(run.info.title, TextStyle::Bold, colour) + "\n");
+    console.out(styled(run.info.source, TextStyle::Dim, colour) + "\n\n");
+
+    AsciiTimelineOptions timeline;
+    timeline.width = console.width();
+    timeline.colour = colour;
+    console.out(ascii_timeline(summary.trace, timeline));
+
+    console.out("\n");
+    const auto fact = [&](const char* name, const std::string& value, const std::string& meaning) {
+        console.out(pad_right(name, 10) + pad_left(value, 10) + "   " + styled(meaning, TextStyle::Dim, colour) + "\n");
+    };
+    fact("makespan", shown_time(run, summary.times.makespan), "one step alone, from idle to its last end");
+    fact("period", shown_time(run, summary.times.period), boundary_sentence(run.info.boundary));
+    fact("bubble", format_percent(summary.bubble_fraction), "idle share of the period, over all ranks");
+    console.out("\n");
+
+    TextTable table({"Rank", "Busy", "Idle", "Bubble", "In flight", "Weight versions"});
+    for (std::size_t r = 0; r < summary.ranks.size(); ++r) {
+        const RankSummary& rank = summary.ranks[r];
+        table.add_row({std::to_string(r), shown_time(run, rank.busy), shown_time(run, rank.idle),
+                       format_percent(static_cast<double>(rank.idle) / static_cast<double>(summary.times.period)),
+                       std::to_string(rank.peak_in_flight), std::to_string(rank.weight_versions)});
+    }
+    console.out_table(table);
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,82 @@
+#include <sstream>
+
+#include "cli/commands.hpp"
+#include "cli/common/load_plan.hpp"
+#include "plan/trace/chrome.hpp"
+#include "plan/trace/svg_timeline.hpp"
+#include "sim/report/report_json.hpp"
+#include "sim/report/report_text.hpp"
+#include "sim/report/training_cost.hpp"
+
+namespace tw::cli {
+namespace {
+
+struct SimulateCommandOptions {
+    std::string plan, trace, svg;
+    bool timeline = false;
+    double tokens = 0, goodput = 1;
+};
+
+Status write_pictures(const SimulateCommandOptions& options, const SimulationReport& report, Console& console) {
+    if (!options.trace.empty()) {
+        std::ostringstream chrome;
+        write_chrome_trace(report.trace, chrome);
+        const Status written = console.write(options.trace, chrome.str());
+        if (!written) return written;
+    }
+    if (options.svg.empty()) return ok();
+    SvgOptions svg;
+    svg.memory = true;
+    return console.write(options.svg, render_svg(report.trace, svg));
+}
+
+int simulate(const SimulateCommandOptions& options, Console& console) {
+    const Result<LoadedPlan> plan = load_plan(options.plan);
+    if (!plan) return console.fail(plan.errors());
+    const Simulator simulator(plan->environment);
+    SimulateOptions wanted;
+    wanted.trace = options.timeline || !options.trace.empty() || !options.svg.empty();
+    const Result<SimulationReport> report = simulator.simulate(plan->document.plan, wanted);
+    if (!report) return console.fail(report.errors());
+    const Status written = write_pictures(options, *report, console);
+    if (!written) return console.fail(written.errors());
+    if (options.trace == "-" || options.svg == "-") return 0;
+
+    TrainingRun run;
+    run.tokens = options.tokens;
+    run.goodput = options.goodput;
+    run.devices = plan->document.cluster.devices();
+    const Result<TrainingCost> cost = options.tokens > 0 ? training_cost(*report, run) : TrainingCost{};
+    if (!cost) return console.fail(cost.errors());
+    if (console.json) {
+        Json json = report_document_to_json(*report);
+        if (options.tokens > 0) json["training"] = training_cost_to_json(*cost);
+        console.out_json(json);
+        return 0;
+    }
+    ReportTextOptions text;
+    text.width = console.width();
+    text.colour = console.out_colour();
+    text.timeline = options.timeline;
+    console.out(report_text(*report, text));
+    if (options.tokens > 0) console.out("\n" + training_cost_text(run, *cost) + "\n");
+    return 0;
+}
+
+}  // namespace
+
+void define_simulate(Command& command) {
+    auto& options = command.keep<SimulateCommandOptions>();
+    command.positional("PLAN", options.plan, "a trainwright/plan document; - is stdin");
+    command.flag("--timeline", options.timeline, "draw the timeline of a step in the terminal");
+    command.text("--trace", options.trace, "FILE", "write two steps as a Chrome trace (Perfetto, chrome://tracing); - is stdout");
+    command.text("--svg", options.svg, "FILE", "draw the timeline and the memory of every rank; - is stdout");
+    command.number("--tokens", options.tokens, 1, 1e18, "N", "say what training on so many tokens takes, for example 15e12");
+    command.number("--goodput", options.goodput, 1e-3, 1, "SHARE", "of wall time that advances training, with --tokens; 1 where not given");
+    command.example("simulate plan.json", "the report");
+    command.example("simulate plan.json --trace step.json --svg step.svg", "with its timeline, for Perfetto and as a picture");
+    command.example("simulate plan.json --tokens 15e12 --json", "days, energy and money of a training run, as JSON");
+    command.run([&options](Console& console) { return simulate(options, console); });
+}
+
+}  // namespace tw::cli
