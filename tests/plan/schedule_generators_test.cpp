@@ -233,6 +233,14 @@ TEST(ZeroBubbleAuto, IsNeverWorseThanTheHandcraftedOrders) {
         EXPECT_LE(idle_inside(make("zb-2p", shape(4, 16), &costs), unit),
                   idle_inside(make("zb-h2", shape(4, 16)), unit));
     }
+    // With 2p activations next to nothing idles, also where F, B and W differ (Qi 2024 reports the same of
+    // ZB-2p).
+    StageCosts uneven = costs_of(8, 1000, 1050, 800);
+    uneven.weight_grad_bytes.assign(8, 60.0);
+    const UnitCosts unit{1000, 1050, 800};
+    EXPECT_LT(idle_inside(make("zb-2p", shape(8, 32), &uneven), unit), 32 * 2850 / 100);
+    EXPECT_GT(idle_inside(make("zb-h2", shape(8, 32)), unit), 32 * 2850 / 100);
+    EXPECT_EQ(idle_inside(make("zb-auto", shape(8, 32), &uneven), unit), 0);
     // Unequal stages: a heavier last one. The order adapts.
     StageCosts skewed = costs_of(4, 10, 10, 10);
     skewed.forward[3] = 14;

@@ -16,8 +16,8 @@ class ZeroBubbleHandcrafted final : public ScheduleGenerator {
         GeneratorInfo info;
         info.name = depth_ == 1 ? "zb-h1" : "zb-h2";
         info.title = depth_ == 1 ? "Zero bubble H1" : "Zero bubble H2";
-        info.source =
-            std::string(kPaper) + (depth_ == 1 ? "section 2.1 and figure 2" : "section 2.2 and figure 3");
+        info.source = std::string(kPaper) +
+                      (depth_ == 1 ? "section 2.1 and figure 3 top" : "section 2.2 and figure 3 bottom");
         info.boundary = StepBoundary::RankLocal;
         info.splits_backward = true;
         return info;
