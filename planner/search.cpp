@@ -38,8 +38,12 @@ struct Later {
     bool operator()(const Node& a, const Node& b) const { return a.order() > b.order(); }
 };
 
+// What became of one node: the nodes below it, or a simulation.
 struct Outcome {
-    enum class Kind : std::uint8_t { Simulated, Memory, Refused } kind = Kind::Simulated;
+    std::vector<Node> children;
+    std::int64_t more_configurations = 0;  // partitions that were found beside the uniform one
+    std::map<std::string, std::int64_t> pruned;
+    bool simulated = false;
     ParallelPlan plan;
     Evaluation evaluation;
 };
@@ -61,15 +65,18 @@ class BestFirst {
     PlanAnswer run() {
         open_meshes();
         std::vector<Node> round;
-        while (!done_) {
+        while (!stopped()) {
             collect(round);
             if (round.empty()) break;
+            for (const Node& node : round)
+                prepare_choices(node.mesh);
             std::vector<Outcome> outcomes(round.size());
             arena_.execute([&] {
                 tbb::parallel_for(std::size_t{0}, round.size(),
-                                  [&](std::size_t i) { outcomes[i] = evaluate(round[i]); });
+                                  [&](std::size_t i) { outcomes[i] = visit(round[i]); });
             });
-            merge(round, outcomes);
+            for (Outcome& o : outcomes)
+                merge(o);
             report();
         }
         return finish();
@@ -145,56 +152,61 @@ class BestFirst {
         return std::any_of(schedules.begin(), schedules.end(),
                            [](const auto* s) { return s->info().overlaps_passes; });
     }
+    // The next nodes in order of their bounds, a fixed number whatever the threads.
     void collect(std::vector<Node>& round) {
         round.clear();
         while (round.size() < kRound && !queue_.empty()) {
-            if (stopped()) return;
             const Node node = queue_.top();
-            if (!wanted(node)) {
-                if (request_.objective != Objective::Pareto) return;  // nor is anything behind it
-                queue_.pop();
-                continue;
-            }
+            const bool is_wanted = wanted(node);
+            if (!is_wanted && request_.objective != Objective::Pareto) return;  // nor is anything behind it
             queue_.pop();
+            if (!is_wanted) continue;
             bound_s_ = std::max(bound_s_, node.time_s);
-            switch (node.level) {
-                case Node::Level::Mesh:
-                    open_chunks(node);
-                    break;
-                case Node::Level::Chunk:
-                    open_schedules(node);
-                    break;
-                case Node::Level::Schedule:
-                    open_zeros(node);
-                    break;
-                case Node::Level::Leaf:
-                    refine(node);
-                    break;
-                case Node::Level::Ready:
-                    round.push_back(node);
-                    break;
-            }
+            round.push_back(node);
         }
+    }
+
+    // Runs on any thread.
+    [[nodiscard]] Outcome visit(const Node& node) const {
+        Outcome outcome;
+        switch (node.level) {
+            case Node::Level::Mesh:
+                open_chunks(node, outcome);
+                break;
+            case Node::Level::Chunk:
+                open_schedules(node, outcome);
+                break;
+            case Node::Level::Schedule:
+                open_zeros(node, outcome);
+                break;
+            case Node::Level::Leaf:
+                // A leaf's exact bound costs microseconds: it is asked for when the leaf's turn comes.
+                push(outcome, node, Node::Level::Ready, leaf_bound(node), node.memory);
+                break;
+            case Node::Level::Ready:
+                evaluate(node, outcome);
+                break;
+        }
+        return outcome;
     }
 
     bool stopped() {
         const bool out_of_time = request_.time_limit_s > 0 && elapsed() > request_.time_limit_s;
         const bool asked = request_.stop != nullptr && request_.stop->load(std::memory_order_relaxed);
-        if (out_of_time || asked) done_ = statistics_.interrupted = true;
-        return done_;
+        if (out_of_time || asked) statistics_.interrupted = true;
+        return statistics_.interrupted;
     }
 
-    // What lies below a mesh, made when it is opened.
+    // What lies below a mesh, made when its first node is visited.
     struct Choices {
         std::vector<ChunkChoice> chunks;
         std::vector<ZeroChoice> zeros;
         std::vector<std::vector<const ScheduleGenerator*>> schedules;  // by virtual stages
-        std::map<std::tuple<int, RecomputeMode>, std::vector<std::vector<StageSpec>>> partitions;
     };
 
-    Choices& choices(std::uint32_t mesh_index) {
+    void prepare_choices(std::uint32_t mesh_index) {
         auto& entry = choices_[mesh_index];
-        if (entry) return *entry;
+        if (entry) return;
         entry = std::make_unique<Choices>();
         const MeshChoice& mesh = space_.meshes()[mesh_index];
         entry->chunks = space_.chunks(mesh);
@@ -205,146 +217,146 @@ class BestFirst {
             if (entry->schedules[v].empty())
                 entry->schedules[v] = space_.schedules(mesh, chunk.virtual_stages);
         }
-        return *entry;
     }
-    const std::vector<const ScheduleGenerator*>& schedules_of(const Node& node) const {
-        const Choices& c = *choices_[node.mesh];
-        return c.schedules[static_cast<std::size_t>(c.chunks[node.chunk].virtual_stages)];
+    [[nodiscard]] const Choices& choices(const Node& node) const { return *choices_[node.mesh]; }
+    [[nodiscard]] const ChunkChoice& chunk(const Node& node) const {
+        return choices(node).chunks[node.chunk];
+    }
+    [[nodiscard]] const std::vector<const ScheduleGenerator*>& schedules(const Node& node) const {
+        return choices(node).schedules[static_cast<std::size_t>(chunk(node).virtual_stages)];
     }
 
-    void push(Node node, Node::Level level, double time_s, double memory) {
+    void push(Outcome& outcome, Node node, Node::Level level, double time_s, double memory) const {
         node.level = level;
         node.time_s = std::max(node.time_s, time_s);
         node.memory = std::max(node.memory, memory);
         node.key = objective(node.time_s, node.memory);
-        queue_.push(node);
+        outcome.children.push_back(node);
     }
 
-    void open_chunks(const Node& parent) {
+    void open_chunks(const Node& parent, Outcome& outcome) const {
         const MeshBounds& bounds = *bounds_[parent.mesh];
-        const Choices& c = choices(parent.mesh);
+        const Choices& c = choices(parent);
         for (std::size_t k = 0; k < c.chunks.size(); ++k) {
             Node node = parent;
             node.chunk = static_cast<std::uint16_t>(k);
-            const auto& schedules = schedules_of(node);
-            const bool hides = std::any_of(schedules.begin(), schedules.end(),
+            const bool hides = std::any_of(schedules(node).begin(), schedules(node).end(),
                                            [](const auto* s) { return s->info().overlaps_passes; });
             double memory = std::numeric_limits<double>::infinity();
             for (const ZeroChoice& zero : c.zeros)
                 memory = std::min(memory, bounds.memory(c.chunks[k], zero));
             if (memory > capacity_) {
-                statistics_.pruned["memory"] += static_cast<std::int64_t>(schedules.size() * c.zeros.size());
+                outcome.pruned["memory"] +=
+                    static_cast<std::int64_t>(schedules(node).size() * c.zeros.size());
                 continue;
             }
-            push(node, Node::Level::Chunk, to_seconds(bounds.step_time(c.chunks[k], hides)).value, memory);
+            push(outcome, node, Node::Level::Chunk, to_seconds(bounds.step_time(c.chunks[k], hides)).value,
+                 memory);
         }
     }
 
-    void open_schedules(const Node& parent) {
-        const auto& schedules = schedules_of(parent);
-        const std::size_t partitions = partitions_of(parent).size();
-        statistics_.configurations +=
-            static_cast<std::int64_t>(partitions * schedules.size() * choices(parent.mesh).zeros.size());
-        for (std::size_t s = 0; s < schedules.size(); ++s) {
-            for (std::size_t p = 0; p <= partitions; ++p) {
+    void open_schedules(const Node& parent, Outcome& outcome) const {
+        const auto& candidates = schedules(parent);
+        const auto partitions = partitions_of(parent);
+        outcome.more_configurations = static_cast<std::int64_t>((partitions.size() - 1) * candidates.size() *
+                                                                choices(parent).zeros.size());
+        for (std::size_t p = 0; p < partitions.size(); ++p) {
+            // Schedules with equal placement share the stages' costs.
+            std::map<std::vector<std::uint16_t>, std::unique_ptr<PlanCost>> costs;
+            ParallelPlan plan = space_.make_plan(space_.meshes()[parent.mesh], chunk(parent),
+                                                 *candidates.front(), ZeroChoice{});
+            plan.stages = partitions[p];
+            for (std::size_t s = 0; s < candidates.size(); ++s) {
+                plan.schedule = candidates[s]->info().name;
+                const std::vector<std::uint16_t> ranks = rank_of_stage(*candidates[s], schedule_shape(plan));
+                auto& cost = costs[ranks];
+                if (!cost) cost = std::make_unique<PlanCost>(environment_, plan, ranks, simulator_.shapes());
                 Node node = parent;
                 node.schedule = static_cast<std::uint16_t>(s);
                 node.partition = static_cast<std::uint16_t>(p);
-                push(node, Node::Level::Schedule, leaf_bound(node, false), parent.memory);
+                // Holds for every ZeRO stage: 3's gathers only add to it.
+                const SimTime bound =
+                    leaf_step_time_bound(plan, *cost, ranks, candidates[s]->info(), {}, false);
+                push(outcome, node, Node::Level::Schedule, to_seconds(bound).value, parent.memory);
             }
         }
     }
 
-    void open_zeros(const Node& parent) {
-        const Choices& c = choices(parent.mesh);
+    void open_zeros(const Node& parent, Outcome& outcome) const {
+        const Choices& c = choices(parent);
         for (std::size_t z = 0; z < c.zeros.size(); ++z) {
             Node node = parent;
             node.zero = static_cast<std::uint16_t>(z);
-            const double memory = bounds_[parent.mesh]->memory(c.chunks[parent.chunk], c.zeros[z]);
+            const double memory = bounds_[parent.mesh]->memory(chunk(parent), c.zeros[z]);
             if (memory > capacity_) {
-                ++statistics_.pruned["memory"];
-                continue;
+                ++outcome.pruned["memory"];
+            } else {
+                push(outcome, node, Node::Level::Leaf, parent.time_s, memory);
             }
-            push(node, Node::Level::Leaf, parent.time_s, memory);
         }
     }
 
-    // The exact bound of a leaf costs a few microseconds: it is asked for when the leaf's turn comes.
-    void refine(const Node& node) { push(node, Node::Level::Ready, leaf_bound(node, true), node.memory); }
-
-    // Partitions that differ from the uniform one and from each other.
-    const std::vector<std::vector<StageSpec>>& partitions_of(const Node& node) {
-        static const std::vector<std::vector<StageSpec>> none;
-        Choices& c = choices(node.mesh);
-        const ChunkChoice& chunk = c.chunks[node.chunk];
+    // The uniform partition, then those that differ from it and from each other. Cheap enough to be made
+    // anew.
+    [[nodiscard]] std::vector<std::vector<StageSpec>> partitions_of(const Node& node) const {
         const MeshChoice& mesh = space_.meshes()[node.mesh];
-        const int stages = mesh.mesh.pp * chunk.virtual_stages;
-        if (stages == 1 || chunk.recompute_layers >= 0) return none;
-        const auto [it, fresh] = c.partitions.try_emplace({chunk.virtual_stages, chunk.recompute});
-        if (!fresh) return it->second;
+        const ChunkChoice& choice = chunk(node);
+        const int stages = mesh.mesh.pp * choice.virtual_stages;
+        std::vector<std::vector<StageSpec>> result = {
+            space_.make_plan(mesh, choice, *schedules(node).front(), ZeroChoice{}).stages};
+        if (stages == 1 || choice.recompute_layers >= 0) return result;
         const ParallelPlan plan = probe_plan(mesh);
         const auto shape = simulator_.shapes().get(
             environment_, shape_key(environment_.graph, plan, place_plan(environment_.cluster, plan), 0));
-        std::vector<std::vector<StageSpec>> seen = {
-            uniform_partition(environment_.graph, stages, chunk.recompute)};
         for (const PartitionStrategy& strategy : partition_strategies()) {
-            for (auto& partition : strategy.partitions(environment_.graph, *shape, stages, chunk.recompute)) {
-                if (std::find(seen.begin(), seen.end(), partition) != seen.end()) continue;
-                seen.push_back(partition);
-                it->second.push_back(std::move(partition));
+            for (auto& partition :
+                 strategy.partitions(environment_.graph, *shape, stages, choice.recompute)) {
+                if (std::find(result.begin(), result.end(), partition) == result.end())
+                    result.push_back(std::move(partition));
             }
         }
-        return it->second;
+        return result;
     }
 
-    // Reads choices_ alone: they exist for every node that has been opened.
     [[nodiscard]] ParallelPlan plan_of(const Node& node) const {
-        const MeshChoice& mesh = space_.meshes()[node.mesh];
-        const Choices& c = *choices_[node.mesh];
-        const ChunkChoice& chunk = c.chunks[node.chunk];
-        ParallelPlan plan =
-            space_.make_plan(mesh, chunk, *schedules_of(node)[node.schedule], c.zeros[node.zero]);
-        if (node.partition > 0)
-            plan.stages = c.partitions.at({chunk.virtual_stages, chunk.recompute})[node.partition - 1U];
+        ParallelPlan plan = space_.make_plan(space_.meshes()[node.mesh], chunk(node),
+                                             *schedules(node)[node.schedule], choices(node).zeros[node.zero]);
+        if (node.partition > 0) plan.stages = partitions_of(node)[node.partition];
         return plan;
     }
 
-    // Without the whole, the bound holds for every ZeRO stage but 3, whose gathers only add to it.
-    [[nodiscard]] double leaf_bound(const Node& node, bool whole) const {
-        ParallelPlan plan = plan_of(node);
-        if (!whole) plan.zero_stage = plan.zero_shard = 0;
-        const ScheduleGenerator& schedule = *schedules_of(node)[node.schedule];
+    [[nodiscard]] double leaf_bound(const Node& node) const {
+        const ParallelPlan plan = plan_of(node);
+        const ScheduleGenerator& schedule = *schedules(node)[node.schedule];
         const std::vector<std::uint16_t> ranks = rank_of_stage(schedule, schedule_shape(plan));
         const PlanCost costs(environment_, plan, ranks, simulator_.shapes());
         const std::vector<int> chunks =
-            whole ? lowering_options(environment_.graph, plan, costs.parameters()).buckets
-                  : std::vector<int>{};
-        return to_seconds(leaf_step_time_bound(plan, costs, ranks, schedule.info(), chunks, whole)).value;
+            lowering_options(environment_.graph, plan, costs.parameters()).buckets;
+        return to_seconds(leaf_step_time_bound(plan, costs, ranks, schedule.info(), chunks, true)).value;
     }
 
-    // Runs on any thread.
-    [[nodiscard]] Outcome evaluate(const Node& node) const {
-        Outcome outcome;
+    void evaluate(const Node& node, Outcome& outcome) const {
         outcome.plan = plan_of(node);
         auto evaluation = simulator_.evaluate(outcome.plan, /*only_if_it_fits=*/true);
         if (!evaluation) {
-            outcome.kind = Outcome::Kind::Refused;
-            return outcome;
+            ++outcome.pruned["schedule"];
+        } else if (!evaluation->fits) {
+            ++outcome.pruned["memory"];
+        } else {
+            outcome.simulated = true;
+            outcome.evaluation = *evaluation;
         }
-        outcome.evaluation = *evaluation;
-        if (!evaluation->fits) outcome.kind = Outcome::Kind::Memory;
-        return outcome;
     }
 
-    void merge(const std::vector<Node>& round, std::vector<Outcome>& outcomes) {
-        for (std::size_t i = 0; i < round.size(); ++i) {
-            Outcome& o = outcomes[i];
-            if (o.kind == Outcome::Kind::Memory) ++statistics_.pruned["memory"];
-            if (o.kind == Outcome::Kind::Refused) ++statistics_.pruned["schedule"];
-            if (o.kind != Outcome::Kind::Simulated) continue;
-            ++statistics_.simulated;
-            insert({std::move(o.plan), o.evaluation, false});
-        }
+    void merge(Outcome& outcome) {
+        statistics_.configurations += outcome.more_configurations;
+        for (const auto& [rule, count] : outcome.pruned)
+            statistics_.pruned[rule] += count;
+        for (const Node& child : outcome.children)
+            queue_.push(child);
+        if (!outcome.simulated) return;
+        ++statistics_.simulated;
+        insert({std::move(outcome.plan), outcome.evaluation, false});
     }
 
     [[nodiscard]] auto rank_key(const RankedPlan& p) const {
@@ -414,7 +426,6 @@ class BestFirst {
     std::vector<RankedPlan> best_;
     SearchStatistics statistics_;
     double bound_s_ = 0;
-    bool done_ = false;
 };
 
 }  // namespace

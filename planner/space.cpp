@@ -99,7 +99,9 @@ std::vector<const ScheduleGenerator*> SearchSpace::schedules(const MeshChoice& m
         const GeneratorInfo info = generator->info();
         if (!request_.constraints.schedule.allows(info.name)) continue;
         // Other semantics are never ranked against synchronous ones unless the user names them.
-        if (request_.constraints.schedule.any() && info.semantics != Semantics::Synchronous) continue;
+        if (request_.constraints.schedule.any() &&
+            (info.semantics != Semantics::Synchronous || info.uses_memory_limit))
+            continue;
         if (info.fixed_virtual_stages > 0 ? v != info.fixed_virtual_stages : (v > 1) != info.virtual_stages)
             continue;
         // Without a pipeline, and with one microbatch, all orders are 1F1B's or GPipe's.

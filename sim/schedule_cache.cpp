@@ -1,6 +1,7 @@
 #include "sim/schedule_cache.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/engine/engine.hpp"
 
@@ -8,7 +9,7 @@ namespace tw {
 namespace {
 
 std::vector<std::int64_t> key_of(const std::string& name, const ScheduleShape& shape,
-                                 const LoweringOptions& o) {
+                                 const LoweringOptions& o, const StageCosts* costs) {
     std::vector<std::int64_t> key = {shape.ranks,
                                      shape.virtual_stages,
                                      shape.microbatches,
@@ -31,6 +32,16 @@ std::vector<std::int64_t> key_of(const std::string& name, const ScheduleShape& s
     key.insert(key.end(), o.buckets.begin(), o.buckets.end());
     key.insert(key.end(), shape.replicas.begin(), shape.replicas.end());
     key.insert(key.end(), name.begin(), name.end());
+    if (costs == nullptr) return key;
+    for (const auto* times : {&costs->forward, &costs->backward_input, &costs->backward_weight}) {
+        key.insert(key.end(), times->begin(), times->end());
+    }
+    key.push_back(costs->transfer);
+    for (const auto* bytes :
+         {&costs->activation_bytes, &costs->weight_grad_bytes, &costs->memory_limit_bytes}) {
+        for (const double b : *bytes)
+            key.push_back(std::llround(b));
+    }
     return key;
 }
 
@@ -59,8 +70,9 @@ Result<std::shared_ptr<const LoweredSchedule>> lower_and_compile(const std::stri
 
 Result<std::shared_ptr<const LoweredSchedule>> ScheduleCache::get(const std::string& name,
                                                                   const ScheduleShape& shape,
-                                                                  const LoweringOptions& options) {
-    const std::vector<std::int64_t> key = key_of(name, shape, options);
+                                                                  const LoweringOptions& options,
+                                                                  const StageCosts* costs) {
+    const std::vector<std::int64_t> key = key_of(name, shape, options, costs);
     {
         const std::lock_guard lock(mutex_);
         const auto found =
@@ -70,7 +82,7 @@ Result<std::shared_ptr<const LoweredSchedule>> ScheduleCache::get(const std::str
             return found->value;
         }
     }
-    auto made = lower_and_compile(name, shape, options, nullptr);
+    auto made = lower_and_compile(name, shape, options, costs);
     if (!made) return made;
     const std::lock_guard lock(mutex_);
     entries_.push_front({key, *made, size_of(**made)});

@@ -1,5 +1,5 @@
 // Lowered and compiled schedules, shared by all plans of equal shape: durations come from cost tables, so a compiled order
-// serves thousands of plans. Cost-driven orders are never cached.
+// serves thousands of plans. Cost-driven orders are remembered by their costs.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class ScheduleCache {
   public:
     explicit ScheduleCache(std::int64_t capacity_bytes = std::int64_t{64} << 20) : capacity_(capacity_bytes) {}
     Result<std::shared_ptr<const LoweredSchedule>> get(const std::string& name, const ScheduleShape& shape,
-                                                       const LoweringOptions& options);
+                                                       const LoweringOptions& options, const StageCosts* costs);
 
   private:
     struct Entry {

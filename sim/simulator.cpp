@@ -20,17 +20,15 @@ Result<Simulator::Prepared> Simulator::prepare(const ParallelPlan& plan) const {
     const std::vector<std::uint16_t> ranks = rank_of_stage(**generator, shape);
     prepared.costs = std::make_unique<PlanCost>(*environment_, plan, ranks, shapes_);
     const LoweringOptions options = lowering_options(environment_->graph, plan, prepared.costs->parameters());
-    if ((*generator)->info().uses_costs) {
-        StageCosts costs = prepared.costs->stage_costs();
+    const GeneratorInfo info = (*generator)->info();
+    StageCosts costs;
+    if (info.uses_costs) costs = prepared.costs->stage_costs();
+    if (info.uses_memory_limit) {
         costs.memory_limit_bytes = activation_limits(*environment_, plan, *prepared.costs, ranks);
-        auto lowered = lower_and_compile(plan.schedule, shape, options, &costs);
-        if (!lowered) return lowered.errors();
-        prepared.lowered = std::move(*lowered);
-    } else {
-        auto lowered = schedules_.get(plan.schedule, shape, options);
-        if (!lowered) return lowered.errors();
-        prepared.lowered = std::move(*lowered);
     }
+    auto lowered = schedules_.get(plan.schedule, shape, options, info.uses_costs ? &costs : nullptr);
+    if (!lowered) return lowered.errors();
+    prepared.lowered = std::move(*lowered);
     return prepared;
 }
 

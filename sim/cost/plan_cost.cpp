@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "plan/lower_plan.hpp"
 #include "sim/collectives/collective_cost.hpp"
@@ -62,32 +63,41 @@ PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
       rank_of_stage_(ranks.begin(), ranks.end()) {
     TW_CHECK(ranks.size() == plan.stages.size());
     std::vector<std::vector<StageSegment>> segments(plan.stages.size());
-    std::vector<GroupPlacement> next(plan.stages.size());
+    std::vector<std::size_t> distinct;  // inner stages that were computed
+    for (int r = 0; r < plan.mesh.pp; ++r)
+        links_.push_back(placement_.pipeline_link(r));
+    const ShapeKey key = shape_key(environment.graph, plan, placement_, 0);
     for (std::size_t s = 0; s < plan.stages.size(); ++s) {
         const StageSpec& spec = plan.stages[s];
         segments[s] = stage_segments(environment.graph, spec);
-        // Equal groups are found by a linear look back: a plan has few distinct stages.
-        const ShapeKey key = shape_key(environment.graph, plan, placement_, spec.node_group);
-        shapes_.push_back(s > 0 && spec.node_group == plan.stages[s - 1].node_group
-                              ? shapes_.back()
-                              : cache.get(environment, key));
-        std::shared_ptr<const StageCostSet> same;
-        for (std::size_t t = 0; t < s && !same; ++t) {
-            const bool ends = t == 0 || s + 1 == plan.stages.size();
-            if (ends || shapes_[t] != shapes_[s] || segments[t] != segments[s]) continue;
-            const auto link = [&](std::size_t a) {
-                return std::pair{placement_.pipeline_link(rank_of_stage_[a]),
-                                 rank_of_stage_[a] == rank_of_stage_[a + 1]};
-            };
-            if (link(t) == link(s) && link(t - 1) == link(s - 1)) same = stages_[t];
+        if (s > 0 && spec.node_group == plan.stages[s - 1].node_group) {
+            shapes_.push_back(shapes_.back());
+        } else {
+            ShapeKey own = key;
+            own.node_group = spec.node_group;
+            shapes_.push_back(cache.get(environment, own));
         }
+        // Equal stages are found by a look at the few distinct ones so far.
+        std::shared_ptr<const StageCostSet> same;
+        const auto neighbours = [&](std::size_t a) {
+            const int here = rank_of_stage_[a];
+            return std::tuple(links_[static_cast<std::size_t>(here)], rank_of_stage_[a - 1] == here,
+                              rank_of_stage_[a + 1] == here, links_[rank_of_stage_[a - 1]]);
+        };
+        const bool inner = s > 0 && s + 1 < plan.stages.size();
+        for (std::size_t d = 0; d < distinct.size() && inner && !same; ++d) {
+            const std::size_t t = distinct[d];
+            if (shapes_[t] == shapes_[s] && segments[t] == segments[s] && neighbours(t) == neighbours(s))
+                same = stages_[t];
+        }
+        if (!same && inner) distinct.push_back(s);
         stages_.push_back(
             same ? same
                  : std::make_shared<StageCostSet>(make_stage(static_cast<int>(s), *shapes_[s], segments[s])));
     }
     if (environment.graph.tied_embeddings && plan.mesh.pp > 1) {
         const double bytes = static_cast<double>(environment.graph.tied_parameters) / plan.mesh.tp * 4.0;
-        tied_ = transfer(CollectiveKind::AllReduce, bytes, placement_.pipeline_link(plan.mesh.pp - 1), 0);
+        tied_ = transfer(CollectiveKind::AllReduce, bytes, links_.back(), 0);
     }
     if (placement_.world() > 1) {
         norm_ = transfer(CollectiveKind::AllReduce, 4.0,
@@ -174,7 +184,7 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         if (ra == rb) return TransferCost{};
         const int from = (ra + 1) % plan_.mesh.pp == rb ? ra : rb;
         return transfer(CollectiveKind::SendRecv, environment_.graph.cut_bytes(cut, shape.shape),
-                        placement_.pipeline_link(from), group);
+                        links_[static_cast<std::size_t>(from)], group);
     };
     if (s + 1 < plan_.stage_count()) c.send_activation = boundary(spec.last_layer, s, s + 1);
     if (s > 0) c.send_gradient = boundary(spec.first_layer, s, s - 1);

@@ -68,6 +68,7 @@ class PlanCost {
     const ParallelPlan& plan_;
     RankPlacement placement_;
     std::vector<std::uint16_t> rank_of_stage_;
+    std::vector<GroupPlacement> links_;  // from each pipeline rank to the next
     std::vector<std::shared_ptr<const ShapeCost>> shapes_;
     std::vector<std::shared_ptr<const StageCostSet>> stages_;
     TransferCost tied_, norm_;

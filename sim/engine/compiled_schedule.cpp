@@ -1,6 +1,7 @@
 #include "sim/engine/compiled_schedule.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -83,6 +84,7 @@ class Compiler {
 
     std::uint32_t new_unit(std::uint32_t slot) {
         unit_slot_.push_back(slot);
+        if (!predecessors_.empty()) predecessors_.emplace_back();
         return static_cast<std::uint32_t>(unit_slot_.size() - 1);
     }
 
@@ -183,15 +185,45 @@ class Compiler {
         return {};
     }
 
-    // Predecessors are kept as (unit, predecessor) pairs; a predecessor below lane_count is a lane's carry.
-    void add_edge(std::uint32_t unit, std::uint32_t predecessor_code) {
-        edges_.emplace_back(unit, predecessor_code);
+    // Distinct predecessors of a unit, as codes: below lane_count a lane's carry, above it a unit. Few have
+    // more than four.
+    struct Predecessors {
+        std::array<std::uint32_t, 4> first;
+        std::uint32_t count = 0;
+    };
+
+    void add_edge(std::uint32_t unit, std::uint32_t predecessor) {
+        Predecessors& p = predecessors_[unit];
+        const std::uint32_t inline_count = std::min<std::uint32_t>(p.count, 4);
+        for (std::uint32_t k = 0; k < inline_count; ++k) {
+            if (p.first[k] == predecessor) return;
+        }
+        if (p.count < 4) {
+            p.first[p.count++] = predecessor;
+            return;
+        }
+        std::vector<std::uint32_t>& more = more_predecessors_[unit];
+        if (std::find(more.begin(), more.end(), predecessor) != more.end()) return;
+        more.push_back(predecessor);
+        ++p.count;
     }
+
+    template <class Visit>
+    void for_each_predecessor(std::uint32_t unit, Visit&& visit) const {
+        const Predecessors& p = predecessors_[unit];
+        for (std::uint32_t k = 0; k < std::min<std::uint32_t>(p.count, 4); ++k)
+            visit(p.first[k]);
+        if (p.count > 4) {
+            for (const std::uint32_t more : more_predecessors_.at(unit))
+                visit(more);
+        }
+    }
+
     [[nodiscard]] std::uint32_t code(std::uint32_t unit) const { return out_.lane_count + unit; }
 
     void link() {
         std::vector<std::uint32_t> lane_last(out_.lane_count, kNone);
-        edges_.reserve(unit_slot_.size() * 3);
+        predecessors_.resize(unit_slot_.size());
         out_.anchor.resize(out_.program_begin.back());
         std::vector<std::uint32_t> group_post;  // of the batch group being collected, by group number
         for (int r = 0; r < out_.ranks; ++r) {
@@ -240,27 +272,22 @@ class Compiler {
 
     Result<CompiledSchedule> sort_and_write() {
         const auto units = static_cast<std::uint32_t>(unit_slot_.size());
-        // Predecessors by unit (CSR), then successors for Kahn's algorithm.
-        std::vector<std::uint32_t> pred_begin(units + 1, 0);
-        std::vector<std::uint32_t> succ_begin(units + 1, 0);
-        for (const auto& [unit, pred] : edges_) {
-            ++pred_begin[unit + 1];
-            if (pred >= out_.lane_count) ++succ_begin[pred - out_.lane_count + 1];
-        }
+        // Successors (CSR) for Kahn's algorithm.
+        std::vector<std::uint32_t> succ_begin(units + 2, 0), degree(units, 0);
         for (std::uint32_t u = 0; u < units; ++u) {
-            pred_begin[u + 1] += pred_begin[u];
-            succ_begin[u + 1] += succ_begin[u];
+            for_each_predecessor(u, [&](std::uint32_t pred) {
+                if (pred < out_.lane_count) return;
+                ++succ_begin[pred - out_.lane_count + 2];
+                ++degree[u];
+            });
         }
-        std::vector<std::uint32_t> preds(edges_.size()), succs(succ_begin[units]);
-        std::vector<std::uint32_t> pred_fill(pred_begin.begin(), pred_begin.end() - 1);
-        std::vector<std::uint32_t> succ_fill(succ_begin.begin(), succ_begin.end() - 1);
-        std::vector<std::uint32_t> degree(units, 0);
-        for (const auto& [unit, pred] : edges_) {
-            preds[pred_fill[unit]++] = pred;
-            if (pred >= out_.lane_count) {
-                succs[succ_fill[pred - out_.lane_count]++] = unit;
-                ++degree[unit];
-            }
+        for (std::uint32_t u = 0; u < units; ++u)
+            succ_begin[u + 2] += succ_begin[u + 1];
+        std::vector<std::uint32_t> succs(succ_begin[units + 1]);
+        for (std::uint32_t u = 0; u < units; ++u) {  // filling moves each begin to its unit's place
+            for_each_predecessor(u, [&](std::uint32_t pred) {
+                if (pred >= out_.lane_count) succs[succ_begin[pred - out_.lane_count + 1]++] = u;
+            });
         }
         std::vector<std::uint32_t> order;
         order.reserve(units);
@@ -286,12 +313,11 @@ class Compiler {
                 }
             }
         }
-        write(order, pred_begin, preds);
+        write(order);
         return std::move(out_);
     }
 
-    void write(const std::vector<std::uint32_t>& order, const std::vector<std::uint32_t>& pred_begin,
-               const std::vector<std::uint32_t>& preds) {
+    void write(const std::vector<std::uint32_t>& order) {
         std::vector<std::uint32_t> time_index(unit_slot_.size());
         out_.pred0.reserve(order.size() + 64);
         out_.pred1.reserve(order.size() + 64);
@@ -307,11 +333,14 @@ class Compiler {
         };
         std::vector<std::uint32_t> distinct;
         for (const std::uint32_t u : order) {
-            distinct.clear();
-            for (std::uint32_t k = pred_begin[u]; k < pred_begin[u + 1]; ++k) {
-                const std::uint32_t t = resolve(preds[k]);
-                if (std::find(distinct.begin(), distinct.end(), t) == distinct.end()) distinct.push_back(t);
+            const Predecessors& p = predecessors_[u];
+            if (p.count <=
+                2) {  // the first predecessor is always there: a lane's carry or what came before in it
+                time_index[u] = emit(resolve(p.first[0]), resolve(p.first[p.count - 1]), unit_slot_[u]);
+                continue;
             }
+            distinct.clear();
+            for_each_predecessor(u, [&](std::uint32_t pred) { distinct.push_back(resolve(pred)); });
             while (distinct.size() > 2) {  // join pairs until two are left
                 std::size_t kept = 0;
                 for (std::size_t k = 0; k + 1 < distinct.size(); k += 2)
@@ -364,7 +393,8 @@ class Compiler {
     const Replication& replication_;
     CompiledSchedule out_;
     std::vector<std::uint32_t> lane_of_, begin_unit_, end_unit_, unit_slot_, lane_last_;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
+    std::vector<Predecessors> predecessors_;
+    std::map<std::uint32_t, std::vector<std::uint32_t>> more_predecessors_;
     Errors errors_;
 };
 
