@@ -8,6 +8,7 @@
 
 #include "base/prng.hpp"
 #include "models/data/embedded.hpp"
+#include "tests/support/test_scale.hpp"
 
 namespace tw {
 namespace {
@@ -220,7 +221,7 @@ TEST(ClusterJsonMutation, TextIsReadOrRefused) {
     const std::vector<Seed> all = seeds();
     constexpr std::string_view kBytes = "{}[]\",:0123456789.eE+-truefalsn\\/\xff\x01 ";
     Prng prng(7);
-    for (int i = 0; i < 2400; ++i) {
+    for (int i = 0; i < scaled(2400); ++i) {
         const Seed& seed = all[static_cast<std::size_t>(i) % all.size()];
         std::string text = seed.text;
         const auto edits = prng.integer(1, 3);

@@ -7,6 +7,7 @@
 
 #include "base/prng.hpp"
 #include "models/hardware/placement.hpp"
+#include "tests/support/test_scale.hpp"
 
 namespace tw {
 namespace {
@@ -207,7 +208,7 @@ TEST(RankPlacementProperty, AgreesWithEnumerationOnRandomMeshes) {
                                     "dp-tp-pp",       "pp-dp-cp-tp",    "cp-tp-dp-ep-pp"};
     Prng prng(20261129);
     int with_experts = 0;
-    for (int round = 0; round < 400; ++round) {
+    for (int round = 0; round < scaled(400); ++round) {
         const int limit = round % 20 == 0 ? 4096 : 512;
         const int node = prng.integer(0, 1) ? static_cast<int>(prng.integer(1, 72)) : 1 << prng.integer(0, 4);
         MeshDegrees degrees;

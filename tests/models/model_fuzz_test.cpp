@@ -4,6 +4,7 @@
 #include "base/prng.hpp"
 #include "models/data/embedded.hpp"
 #include "models/load_model.hpp"
+#include "tests/support/test_scale.hpp"
 
 namespace tw {
 namespace {
@@ -56,7 +57,7 @@ TEST(ModelFuzz, RandomMutations) {
     const std::vector<std::string> texts = corpus();
     Prng random(20'261'129);
     const std::string alphabet = "0123456789-+.eE\"{}[],:truefalsn \\u\xff\n";
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < scaled(3000); ++round) {
         std::string text =
             texts[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(texts.size()) - 1))];
         const std::int64_t changes = random.integer(1, 4);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/prng.hpp"
+#include "tests/support/test_scale.hpp"
 
 namespace tw {
 namespace {
@@ -98,7 +99,7 @@ TEST(FixSpec, SurvivesMutations) {
     const std::string seed =
         "tp=8,pp=2|4..8,schedule=1f1b|gpipe,mbs=1..8,zero=0..1,recompute=none|full,sp=on";
     Prng random(5);
-    for (int round = 0; round < 5000; ++round) {
+    for (int round = 0; round < scaled(5000); ++round) {
         std::string spec = seed;
         for (std::int64_t edits = random.integer(1, 3); edits > 0; --edits) {
             const auto at =

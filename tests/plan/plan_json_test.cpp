@@ -10,6 +10,7 @@
 #include "base/prng.hpp"
 #include "plan/check_plan.hpp"
 #include "plan/stage_partition.hpp"
+#include "tests/support/test_scale.hpp"
 
 namespace tw {
 namespace {
@@ -90,7 +91,7 @@ bool has_error(const Errors& errors, std::string_view pointer, std::string_view 
 TEST(PlanJson, RandomPlansReadBackEqual) {
     const LayerGraph graph = std::move(load_model(kModel)->graph);
     Prng random(17);
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < scaled(300); ++round) {
         const ParallelPlan plan = random_plan(random, graph.size());
         const std::string text = plan_to_json(plan).dump();
         const auto read = plan_from_json(*parse_json(text, "plan"), graph, "");
@@ -237,7 +238,7 @@ TEST(PlanJson, SurvivesMutatedText) {
     const std::string seed = plan_document_to_json(make_document()).dump();
     Prng random(23);
     int parsed = 0;
-    for (int round = 0; round < 2000; ++round) {
+    for (int round = 0; round < scaled(2000); ++round) {
         std::string text = seed;
         for (std::int64_t edits = random.integer(1, 2); edits > 0; --edits) {
             const auto at =

@@ -9,6 +9,7 @@
 
 #include "base/prng.hpp"
 #include "tests/plan/plan_fixtures.hpp"
+#include "tests/support/test_scale.hpp"
 
 namespace tw {
 namespace {
@@ -134,7 +135,7 @@ void each_split(int layers, int stages, std::vector<int>& bounds,
 TEST(MinMaxPartition, EqualsTheBestOfAllSplits) {
     Prng random(7);
     int infeasible = 0;
-    for (int round = 0; round < 400; ++round) {
+    for (int round = 0; round < scaled(400); ++round) {
         const int layers = static_cast<int>(random.integer(1, 10));
         const int stages = static_cast<int>(random.integer(1, std::min(layers, 5)));
         const bool limited = random.integer(0, 1) == 1;

@@ -13,6 +13,7 @@
 #include "plan/schedule/lower.hpp"
 #include "plan/schedule/pytorch_csv.hpp"
 #include "plan/schedule/text.hpp"
+#include "tests/support/test_scale.hpp"
 
 namespace tw {
 namespace {
@@ -215,7 +216,7 @@ TEST_P(EverySchedule, CostsMatterOnlyWhereTheInfoSaysSo) {
 
 TEST(PipeDreamReplicas, AnyReplicationRunsThrough) {
     Prng random(kSeed, 2);
-    for (int draw = 0; draw < 150; ++draw) {
+    for (int draw = 0; draw < scaled(150); ++draw) {
         ScheduleShape shape;
         shape.ranks = static_cast<int>(random.integer(1, 5));
         int together = 1;
@@ -241,7 +242,7 @@ TEST(ScheduleTextFuzz, DamagedTextsAreErrorsOrSchedules) {
     const std::string good = format_schedule(lower(*generate_order("1f1b", shape), "1f1b", {}));
     const std::string csv = write_pytorch_csv(lower(*generate_order("1f1b", shape), "1f1b", {}));
     Prng random(kSeed, 3);
-    for (int draw = 0; draw < 4000; ++draw) {
+    for (int draw = 0; draw < scaled(4000); ++draw) {
         std::string text = draw % 2 == 0 ? good : csv;
         for (int edit = 0; edit < 3; ++edit) {
             const auto at =

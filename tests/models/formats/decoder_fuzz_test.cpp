@@ -10,6 +10,7 @@
 #include "models/formats/nccl_xml.hpp"
 #include "models/formats/pipedream_graph.hpp"
 #include "models/formats/topo_matrix.hpp"
+#include "tests/support/test_scale.hpp"
 
 namespace tw {
 namespace {
@@ -121,7 +122,7 @@ TEST(DecoderFuzz, SeededMutations) {
         const auto below = [&](std::size_t n) {
             return static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(n) - 1));
         };
-        for (int round = 0; round < 3000; ++round) {
+        for (int round = 0; round < scaled(3000); ++round) {
             std::string text = decoder.sample;
             const auto edits = 1 + below(4);
             for (std::size_t edit = 0; edit < edits && !text.empty(); ++edit) {
