@@ -1,0 +1,232 @@
+#include "sim/scenario/scenario.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+#include "plan/check_plan.hpp"
+#include "sim/cost/shape_cost.hpp"
+#include "sim/scenario/durations.hpp"
+#include "sim/scenario/plan_flows.hpp"
+#include "sim/scenario/waits.hpp"
+
+namespace tw {
+namespace {
+
+// A rank stands out where the others idle for its sake at least this share of a clean step.
+constexpr double kNotableShare = 0.01;
+// Ranks whose waits are within this share of the spread of all waits are equally late at collectives.
+constexpr double kLateShare = 0.1;
+
+double seconds(SimTime t) {
+    return to_seconds(t).value;
+}
+
+// One run of a plan: healthy machines, or a scenario's.
+struct Machines {
+    std::vector<double> step_s;
+    double mean_step_s = 0;
+    std::vector<SimTime> busy, waits;  // by program and member, sums over the measured steps
+    int measured = 1;
+    EventCounts counts;
+    [[nodiscard]] double mean(const std::vector<SimTime>& sums, std::size_t i) const {
+        return seconds(sums[i]) / measured;
+    }
+};
+
+// Steps before the period settles: one behind a barrier, as deep as the pipeline where ranks go on by
+// themselves.
+int warm_up(const CompiledSchedule& c) {
+    if (c.boundary == StepBoundary::None) return 0;
+    return c.boundary == StepBoundary::Barrier ? 1 : std::min(c.pipeline_ranks + 1, 16);
+}
+
+Machines run_machines(const Schedule& schedule, const CompiledSchedule& compiled, const CostTable& table,
+                      const FlowTable* flows, const ScenarioDurations& durations, int steps, bool alike) {
+    const bool endless = compiled.boundary == StepBoundary::None;
+    const int first = warm_up(compiled);
+    const int total = endless ? 1 : first + steps;
+    std::vector<std::vector<SimTime>> nodes(static_cast<std::size_t>(alike ? 1 : total));
+    std::vector<StepCosts> costs;
+    Machines result;
+    MemberTimes measured;
+    for (int s = 0; s < total; ++s) {
+        std::vector<SimTime>& here = nodes[alike ? 0 : static_cast<std::size_t>(s)];
+        MemberTimes times;
+        if (s == 0 || !alike) durations.fill(s, here, s < first && !alike ? times : measured);
+        costs.push_back({&table, here});
+    }
+    EventEngine engine(compiled, flows);
+    EventRun run;
+    engine.run(costs, run);
+    result.counts = run.counts;
+
+    const std::vector<SimTime>& ends = run.times.step_end;
+    if (endless) {  // without the start-up and the drain, as run_engine measures the period
+        const std::size_t last = ends.size() >= 4 ? ends.size() - 2 : ends.size() - 1;
+        for (std::size_t s = ends.size() >= 4 ? 2 : 1; s <= last; ++s)
+            result.step_s.push_back(seconds(ends[s] - ends[s - 1]));
+        result.measured = compiled.steps;
+    } else {
+        for (std::size_t s = static_cast<std::size_t>(first); s < ends.size(); ++s)
+            result.step_s.push_back(seconds(ends[s] - ends[s - 1]));
+        result.measured = steps;
+    }
+    result.mean_step_s = std::accumulate(result.step_s.begin(), result.step_s.end(), 0.0) /
+                         static_cast<double>(result.step_s.size());
+    const auto members = static_cast<std::size_t>(durations.member_count());
+    const int repeats = alike && !endless ? steps : 1;
+    result.busy = measured.busy;
+    result.waits = measured.lockstep;
+    for (std::size_t i = 0; i < result.busy.size(); ++i) {
+        result.busy[i] *= repeats;
+        result.waits[i] *= repeats;
+    }
+    for (int s = first; s < total; ++s) {
+        const std::vector<SimTime> waits =
+            collective_waits(schedule, compiled, run.step(static_cast<std::size_t>(s)));
+        for (std::size_t i = 0; i < result.waits.size(); ++i)
+            result.waits[i] += waits[i / members];
+    }
+    return result;
+}
+
+std::vector<int> conditions_of(const RankConditions& ranks, const NicTable& nics) {
+    std::map<std::tuple<double, SimTime, SimTime, int, double>, int> known = {{{1, 0, 0, 0, 1}, 0}};
+    std::vector<int> conditions;
+    for (std::size_t r = 0; r < ranks.time_factor.size(); ++r) {
+        const int rank = static_cast<int>(r);
+        const std::tuple key{ranks.time_factor[r], ranks.forward_delay[r], ranks.backward_delay[r],
+                             nics.role(rank), nics.rate_of(rank)};
+        conditions.push_back(known.try_emplace(key, static_cast<int>(known.size())).first->second);
+    }
+    return conditions;
+}
+
+bool any_rewired(const RankConditions& ranks, const NicTable& nics) {
+    for (std::size_t r = 0; r < ranks.time_factor.size(); ++r) {
+        const int rank = static_cast<int>(r);
+        if (nics.role(rank) != 0 || nics.rate_of(rank) != 1) return true;
+    }
+    return false;
+}
+
+// The rank that all others wait for: latest at collectives; of equally late ones (a replica's whole pipeline
+// is late where one of its stages is slow) the one that idles least. Waits and idle times are those beyond
+// the clean run's, so that a pipeline's own bubbles name nobody.
+void name_straggler(ScenarioResult& result) {
+    const std::vector<ScenarioRank>& ranks = result.ranks;
+    if (ranks.size() < 2) return;
+    const auto by_wait = [](const ScenarioRank& a, const ScenarioRank& b) {
+        return a.excess_wait_s < b.excess_wait_s;
+    };
+    const auto [least, most] = std::minmax_element(ranks.begin(), ranks.end(), by_wait);
+    const double late = least->excess_wait_s + kLateShare * (most->excess_wait_s - least->excess_wait_s);
+    const ScenarioRank* found = nullptr;
+    std::vector<double> idle;
+    for (const ScenarioRank& rank : ranks) {
+        idle.push_back(rank.excess_idle_s);
+        if (rank.excess_wait_s <= late && (found == nullptr || rank.excess_idle_s < found->excess_idle_s))
+            found = &rank;
+    }
+    std::nth_element(idle.begin(), idle.begin() + static_cast<std::ptrdiff_t>(idle.size() / 2), idle.end());
+    const double median = idle[idle.size() / 2];
+    if (median - found->excess_idle_s < kNotableShare * result.clean_step_s) return;
+    result.straggler = found->rank;
+    result.straggler_delay_s = median - found->excess_idle_s;
+}
+
+}  // namespace
+
+Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const ParallelPlan& plan,
+                                         const Scenario& scenario) {
+    const Environment& environment = simulator.environment();
+    PlanCheck check = check_plan(environment.graph, environment.cluster, plan);
+    if (!check.errors.empty()) return check.errors;
+    auto prepared = simulator.prepare(plan);
+    if (!prepared) return prepared.errors();
+    const Schedule& schedule = prepared->lowered->schedule;
+    const RankPlacement placement = place_plan(environment.cluster, plan);
+    const Topology topology(environment.cluster);
+
+    Errors errors;
+    const RankConditions ranks(environment.cluster, placement.world(), scenario, errors);
+    const NicTable nics(environment.cluster, topology, scenario, errors);
+    if (!errors.empty()) return errors;
+
+    const Scenario healthy;
+    Errors none;
+    const RankConditions healthy_ranks(environment.cluster, placement.world(), healthy, none);
+    const NicTable healthy_nics(environment.cluster, topology, healthy, none);
+    const auto run = [&](const CompiledSchedule& compiled, const Expansion& expansion,
+                         const RankConditions& conditions, const NicTable& network, const Scenario& what,
+                         int steps) {
+        const CostTable table = prepared->costs->table(schedule, compiled);
+        const ScenarioDurations durations(schedule, compiled, table, expansion, conditions, what);
+        std::optional<FlowTable> flows;
+        if (scenario.contention) {
+            flows.emplace(plan_flows(environment, plan, *prepared->costs, schedule, compiled, table, topology,
+                                     network, expansion));
+        }
+        return run_machines(schedule, compiled, table, flows ? &*flows : nullptr, durations, steps,
+                            !what.jitter.any());
+    };
+
+    ScenarioResult result;
+    EngineWorkspace workspace;
+    const CompiledSchedule& alone = prepared->lowered->compiled;
+    result.nominal_step_s =
+        seconds(run_engine(alone, prepared->costs->table(schedule, alone), workspace).period);
+    const Expansion one(plan, placement, schedule.ranks(),
+                        std::vector<int>(static_cast<std::size_t>(placement.world()), 0), false, false);
+    const Machines clean = run(alone, one, healthy_ranks, healthy_nics, healthy, 1);
+    result.clean_step_s = clean.mean_step_s;
+
+    const Expansion expansion(plan, placement, schedule.ranks(), conditions_of(ranks, nics),
+                              scenario.all_ranks || scenario.jitter.any(),
+                              scenario.all_ranks || any_rewired(ranks, nics));
+    std::optional<CompiledSchedule> expanded;
+    if (expansion.replication().count() > 1) {
+        auto compiled = compile_schedule(schedule, expansion.replication());
+        if (!compiled) return compiled.errors();
+        expanded = std::move(*compiled);
+    }
+    const CompiledSchedule& compiled = expanded ? *expanded : alone;
+    const Machines real = run(compiled, expansion, ranks, nics, scenario, scenario.steps);
+
+    result.step_s = real.step_s;
+    result.mean_step_s = real.mean_step_s;
+    result.max_step_s = *std::max_element(real.step_s.begin(), real.step_s.end());
+    result.slowdown = result.mean_step_s / result.clean_step_s;
+    result.symmetry = expansion.describe();
+    result.programs = expansion.programs();
+    result.events = real.counts.events();
+    result.slowed_share = real.counts.flows > 0 ? static_cast<double>(real.counts.slowed) /
+                                                      static_cast<double>(real.counts.flows)
+                                                : 0;
+    const auto members = real.busy.size() / static_cast<std::size_t>(compiled.ranks);
+    const auto clean_members = clean.busy.size() / static_cast<std::size_t>(alone.ranks);
+    for (std::size_t i = 0; i < real.busy.size(); ++i) {
+        const int program = static_cast<int>(i / members);
+        const std::size_t reference =
+            static_cast<std::size_t>(program % compiled.pipeline_ranks) * clean_members;
+        ScenarioRank rank;
+        rank.rank = expansion.member_of(program, static_cast<int>(i % members));
+        rank.pipeline_rank = program % compiled.pipeline_ranks;
+        rank.busy_s = real.mean(real.busy, i);
+        rank.idle_s = result.mean_step_s - rank.busy_s;
+        rank.wait_s = real.mean(real.waits, i);
+        rank.excess_wait_s = rank.wait_s - clean.mean(clean.waits, reference);
+        rank.excess_idle_s = rank.idle_s - (result.clean_step_s - clean.mean(clean.busy, reference));
+        result.ranks.push_back(rank);
+    }
+    std::sort(result.ranks.begin(), result.ranks.end(),
+              [](const ScenarioRank& a, const ScenarioRank& b) { return a.rank < b.rank; });
+    name_straggler(result);
+    return result;
+}
+
+}  // namespace tw
