@@ -33,6 +33,7 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
                        const ParallelPlan& base)
     : mesh_(mesh), states_plan_(base), blocks_(environment.graph.blocks) {
     states_plan_.mesh = mesh.mesh;
+    states_plan_.stages.clear();
     const LayerGraph& graph = environment.graph;
     full_block_.compute = kNever;
     for (int i = 0; i < graph.size(); ++i) {
@@ -92,12 +93,12 @@ SimTime MeshBounds::step_time(const ChunkChoice& chunk, bool hides_collectives) 
 }
 
 double MeshBounds::memory(const ChunkChoice& chunk, const ZeroChoice& zero) const {
-    ParallelPlan plan = states_plan_;
+    ParallelPlan plan = states_plan_;  // without stages: cheap to copy
     plan.zero_stage = zero.stage;
     plan.zero_shard = zero.shard;
     // The rank that holds most holds at least the mean: the states of 1/pp of the layers, and one microbatch
     // of theirs.
-    return model_states(plan, dense_ / mesh_.mesh.pp, expert_ / mesh_.mesh.pp).device_bytes() +
+    return model_state_bytes(plan, dense_ / mesh_.mesh.pp, expert_ / mesh_.mesh.pp).device() +
            sums(chunk).saved / mesh_.mesh.pp;
 }
 

@@ -284,16 +284,32 @@ class BestFirst {
 
     void open_zeros(const Node& parent, Outcome& outcome) const {
         const Choices& c = choices(parent);
+        ParallelPlan plan = plan_of(parent);
+        const std::optional<MemoryBase> base = memory_of(parent, plan);
         for (std::size_t z = 0; z < c.zeros.size(); ++z) {
             Node node = parent;
             node.zero = static_cast<std::uint16_t>(z);
-            const double memory = bounds_[parent.mesh]->memory(chunk(parent), c.zeros[z]);
+            plan.zero_stage = c.zeros[z].stage;
+            plan.zero_shard = c.zeros[z].shard;
+            const double memory = base ? memory_totals(plan, *base).device
+                                       : bounds_[parent.mesh]->memory(chunk(parent), c.zeros[z]);
             if (memory > capacity_) {
                 ++outcome.pruned["memory"];
             } else {
                 push(outcome, node, Node::Level::Leaf, parent.time_s, memory);
             }
         }
+    }
+
+    // A schedule's memory is known before it is lowered, unless costs decide its order or passes move memory.
+    [[nodiscard]] std::optional<MemoryBase> memory_of(const Node& node, const ParallelPlan& plan) const {
+        const GeneratorInfo info = schedules(node)[node.schedule]->info();
+        if (info.uses_costs || info.boundary == StepBoundary::None || plan.offload_activations)
+            return std::nullopt;
+        const auto ordered = simulator_.order(plan);
+        if (!ordered) return std::nullopt;
+        return memory_base(environment_, plan, *ordered->costs, ordered->ordered->order.rank_of_stage,
+                           ordered->ordered->memory);
     }
 
     // The uniform partition, then those that differ from it and from each other. Cheap enough to be made

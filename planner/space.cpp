@@ -32,7 +32,11 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
     const int world = environment.cluster.devices();
     const std::vector<int> degrees = divisors(world);
     const std::vector<int> experts = graph.experts > 0 ? legal_ep(graph, world) : std::vector<int>{1};
-    for (const int tp : legal_tp(graph, world)) {
+    // Tensor parallel beyond a node is searched only where it is named.
+    int domain = 1;
+    for (const NodeGroup& g : environment.cluster.groups)
+        domain = std::max(domain, g.type.devices);
+    for (const int tp : legal_tp(graph, fix.tp.any() ? std::min(world, domain) : world)) {
         if (world % tp != 0 || !fix.tp.allows(tp)) continue;
         for (const int pp : degrees) {
             if (world / tp % pp != 0 || pp > graph.blocks || !fix.pp.allows(pp)) continue;
@@ -99,8 +103,10 @@ std::vector<const ScheduleGenerator*> SearchSpace::schedules(const MeshChoice& m
         const GeneratorInfo info = generator->info();
         if (!request_.constraints.schedule.allows(info.name)) continue;
         // Other semantics are never ranked against synchronous ones unless the user names them.
+        // Orders that a heuristic makes for given costs take milliseconds each: searched where they are
+        // named.
         if (request_.constraints.schedule.any() &&
-            (info.semantics != Semantics::Synchronous || info.uses_memory_limit))
+            (info.semantics != Semantics::Synchronous || info.uses_costs))
             continue;
         if (info.fixed_virtual_stages > 0 ? v != info.fixed_virtual_stages : (v > 1) != info.virtual_stages)
             continue;
@@ -126,9 +132,10 @@ std::vector<ZeroChoice> SearchSpace::zeros(const MeshChoice& mesh) const {
         if (!fix.allows(stage)) continue;
         result.push_back({stage, 0});
         if (environment_.graph.experts > 0) continue;  // experts have fewer replicas than the dense layers
-        for (const int shard : divisors(replicas)) {
-            if (shard > 1 && shard < replicas) result.push_back({stage, shard});
-        }
+        // HSDP: shards over the replicas of one node, copies across nodes.
+        const int inside =
+            environment_.cluster.groups.front().type.devices / (mesh.mesh.tp * mesh.mesh.cp) * mesh.mesh.cp;
+        if (inside > 1 && inside < replicas && replicas % inside == 0) result.push_back({stage, inside});
     }
     return result;
 }

@@ -1,35 +1,16 @@
 #include "sim/schedule_cache.hpp"
 
-#include <algorithm>
 #include <cmath>
-
-#include "sim/engine/engine.hpp"
 
 namespace tw {
 namespace {
 
-std::vector<std::int64_t> key_of(const std::string& name, const ScheduleShape& shape,
-                                 const LoweringOptions& o, const StageCosts* costs) {
-    std::vector<std::int64_t> key = {shape.ranks,
-                                     shape.virtual_stages,
-                                     shape.microbatches,
-                                     shape.microbatch_group,
-                                     shape.vertical_sync,
-                                     static_cast<std::int64_t>(o.p2p),
-                                     o.batch_p2p,
-                                     o.overlap_p2p,
-                                     static_cast<std::int64_t>(o.grad_sync),
-                                     o.overlap_grad_sync,
-                                     o.sync_every_microbatch,
-                                     o.gather_params_after_step,
-                                     o.overlap_param_gather,
-                                     o.unshard,
-                                     o.tied_embeddings,
-                                     o.grad_norm,
-                                     o.offload_activations,
-                                     o.parameter_server,
-                                     static_cast<std::int64_t>(o.buckets.size())};
-    key.insert(key.end(), o.buckets.begin(), o.buckets.end());
+using Key = std::vector<std::int64_t>;
+
+Key order_key(const std::string& name, const ScheduleShape& shape, const StageCosts* costs) {
+    Key key = {shape.ranks,         shape.virtual_stages,
+               shape.microbatches,  shape.microbatch_group,
+               shape.vertical_sync, static_cast<std::int64_t>(shape.replicas.size())};
     key.insert(key.end(), shape.replicas.begin(), shape.replicas.end());
     key.insert(key.end(), name.begin(), name.end());
     if (costs == nullptr) return key;
@@ -45,52 +26,99 @@ std::vector<std::int64_t> key_of(const std::string& name, const ScheduleShape& s
     return key;
 }
 
+// The order's address stands for the order: the entry keeps it alive.
+Key lowered_key(const OrderedSchedule* ordered, const LoweringOptions& o) {
+    Key key = {static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(ordered)),
+               static_cast<std::int64_t>(o.p2p),
+               o.batch_p2p,
+               o.overlap_p2p,
+               static_cast<std::int64_t>(o.grad_sync),
+               o.overlap_grad_sync,
+               o.sync_every_microbatch,
+               o.gather_params_after_step,
+               o.overlap_param_gather,
+               o.unshard,
+               o.tied_embeddings,
+               o.grad_norm,
+               o.offload_activations,
+               o.parameter_server};
+    key.insert(key.end(), o.buckets.begin(), o.buckets.end());
+    return key;
+}
+
+std::int64_t size_of(const OrderedSchedule& s) {
+    std::size_t actions = 0;
+    for (const auto& rank : s.order.ranks)
+        actions += rank.size();
+    return static_cast<std::int64_t>(actions * sizeof(Action) + 4096);
+}
+
 std::int64_t size_of(const LoweredSchedule& s) {
-    const auto instructions = static_cast<std::int64_t>(s.schedule.instruction_count());
-    return instructions * static_cast<std::int64_t>(sizeof(Instruction) + 32) +
-           static_cast<std::int64_t>(s.compiled.nodes()) * 20;
+    return static_cast<std::int64_t>(s.schedule.instruction_count() * (sizeof(Instruction) + 32) +
+                                     s.compiled.nodes() * 20 + 4096);
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const LoweredSchedule>> lower_and_compile(const std::string& name,
-                                                                 const ScheduleShape& shape,
-                                                                 const LoweringOptions& options,
-                                                                 const StageCosts* costs) {
+template <class Value>
+std::shared_ptr<const Value> ScheduleCache::Recent<Value>::find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = index_.find(key);
+    if (found == index_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, found->second);
+    return found->second->value;
+}
+
+template <class Value>
+void ScheduleCache::Recent<Value>::add(Key key, std::shared_ptr<const Value> value, std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (index_.contains(key)) return;  // another thread made it meanwhile
+    entries_.push_front({key, std::move(value), bytes});
+    index_.emplace(std::move(key), entries_.begin());
+    bytes_ += bytes;
+    while (bytes_ > capacity_ && entries_.size() > 1) {
+        bytes_ -= entries_.back().bytes;
+        index_.erase(entries_.back().key);
+        entries_.pop_back();
+    }
+}
+
+Result<std::shared_ptr<const OrderedSchedule>> ScheduleCache::order(const std::string& name,
+                                                                    const ScheduleShape& shape,
+                                                                    const StageCosts* costs) {
+    Key key = order_key(name, shape, costs);
+    if (auto known = orders_.find(key)) return known;
     auto order = generate_order(name, shape, costs);
     if (!order) return order.errors();
+    auto made = std::make_shared<OrderedSchedule>();
+    made->name = name;
+    made->order = std::move(*order);
+    made->memory = memory_profile(made->order);
+    std::shared_ptr<const OrderedSchedule> result = std::move(made);
+    orders_.add(std::move(key), result, size_of(*result));
+    return result;
+}
+
+Result<std::shared_ptr<const LoweredSchedule>> lower_and_compile(
+    std::shared_ptr<const OrderedSchedule> ordered, const LoweringOptions& options) {
     auto lowered = std::make_shared<LoweredSchedule>();
-    lowered->schedule = lower(*order, name, options);
+    lowered->schedule = lower(ordered->order, ordered->name, options);
     auto compiled = compile_schedule(lowered->schedule);
     if (!compiled) return compiled.errors();
     lowered->compiled = std::move(*compiled);
-    lowered->memory = memory_profile(lowered->schedule);
+    const bool passes_move_memory =
+        ordered->order.boundary == StepBoundary::None || options.offload_activations;
+    lowered->memory = passes_move_memory ? memory_profile(lowered->schedule) : ordered->memory;
+    lowered->ordered = std::move(ordered);
     return std::shared_ptr<const LoweredSchedule>(std::move(lowered));
 }
 
-Result<std::shared_ptr<const LoweredSchedule>> ScheduleCache::get(const std::string& name,
-                                                                  const ScheduleShape& shape,
-                                                                  const LoweringOptions& options,
-                                                                  const StageCosts* costs) {
-    const std::vector<std::int64_t> key = key_of(name, shape, options, costs);
-    {
-        const std::lock_guard lock(mutex_);
-        const auto found =
-            std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.key == key; });
-        if (found != entries_.end()) {
-            entries_.splice(entries_.begin(), entries_, found);
-            return found->value;
-        }
-    }
-    auto made = lower_and_compile(name, shape, options, costs);
-    if (!made) return made;
-    const std::lock_guard lock(mutex_);
-    entries_.push_front({key, *made, size_of(**made)});
-    bytes_ += entries_.front().bytes;
-    while (bytes_ > capacity_ && entries_.size() > 1) {
-        bytes_ -= entries_.back().bytes;
-        entries_.pop_back();
-    }
+Result<std::shared_ptr<const LoweredSchedule>> ScheduleCache::lowered(
+    const std::shared_ptr<const OrderedSchedule>& ordered, const LoweringOptions& options) {
+    Key key = lowered_key(ordered.get(), options);
+    if (auto known = lowered_.find(key)) return known;
+    auto made = lower_and_compile(ordered, options);
+    if (made) lowered_.add(std::move(key), *made, size_of(**made));
     return made;
 }
 

@@ -10,7 +10,7 @@
 
 namespace tw {
 
-Result<Simulator::Prepared> Simulator::prepare(const ParallelPlan& plan) const {
+Result<Simulator::Prepared> Simulator::order(const ParallelPlan& plan) const {
     const auto generator = find_schedule(plan.schedule);
     if (!generator) return generator.errors();
     const ScheduleShape shape = schedule_shape(plan);
@@ -19,16 +19,30 @@ Result<Simulator::Prepared> Simulator::prepare(const ParallelPlan& plan) const {
     Prepared prepared;
     const std::vector<std::uint16_t> ranks = rank_of_stage(**generator, shape);
     prepared.costs = std::make_unique<PlanCost>(*environment_, plan, ranks, shapes_);
-    const LoweringOptions options = lowering_options(environment_->graph, plan, prepared.costs->parameters());
     const GeneratorInfo info = (*generator)->info();
     StageCosts costs;
     if (info.uses_costs) costs = prepared.costs->stage_costs();
     if (info.uses_memory_limit) {
         costs.memory_limit_bytes = activation_limits(*environment_, plan, *prepared.costs, ranks);
     }
-    auto lowered = schedules_.get(plan.schedule, shape, options, info.uses_costs ? &costs : nullptr);
+    auto ordered = schedules_.order(plan.schedule, shape, info.uses_costs ? &costs : nullptr);
+    if (!ordered) return ordered.errors();
+    prepared.ordered = std::move(*ordered);
+    return prepared;
+}
+
+Status Simulator::lower(const ParallelPlan& plan, Prepared& prepared) const {
+    const LoweringOptions options = lowering_options(environment_->graph, plan, prepared.costs->parameters());
+    auto lowered = schedules_.lowered(prepared.ordered, options);
     if (!lowered) return lowered.errors();
     prepared.lowered = std::move(*lowered);
+    return ok();
+}
+
+Result<Simulator::Prepared> Simulator::prepare(const ParallelPlan& plan) const {
+    auto prepared = order(plan);
+    if (!prepared) return prepared;
+    if (Status lowered = lower(plan, *prepared); !lowered) return lowered.errors();
     return prepared;
 }
 
@@ -57,15 +71,25 @@ double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedul
 }
 
 Result<Evaluation> Simulator::evaluate(const ParallelPlan& plan, bool only_if_it_fits) const {
-    auto prepared = prepare(plan);
+    auto prepared = order(plan);
     if (!prepared) return prepared.errors();
-    const LoweredSchedule& lowered = *prepared->lowered;
     Evaluation e;
-    const MemoryTotals memory = memory_totals(*environment_, plan, *prepared->costs, lowered);
-    e.peak_allocated_bytes = memory.allocated;
-    e.peak_reserved_bytes = memory.reserved;
-    e.peak_device_bytes = memory.device;
-    e.fits = memory.fits;
+    const auto remember = [&](std::span<const RankMemoryProfile> profiles) {
+        const MemoryTotals memory =
+            memory_totals(plan, memory_base(*environment_, plan, *prepared->costs,
+                                            prepared->ordered->order.rank_of_stage, profiles));
+        e.peak_allocated_bytes = memory.allocated;
+        e.peak_reserved_bytes = memory.reserved;
+        e.peak_device_bytes = memory.device;
+        e.fits = memory.fits;
+    };
+    // Known before lowering, unless passes stash weights or offload activations.
+    const bool final = prepared->ordered->order.boundary != StepBoundary::None && !plan.offload_activations;
+    if (final) remember(prepared->ordered->memory);
+    if (only_if_it_fits && !e.fits) return e;
+    if (Status lowered = lower(plan, *prepared); !lowered) return lowered.errors();
+    const LoweredSchedule& lowered = *prepared->lowered;
+    if (!final) remember(lowered.memory);
     if (only_if_it_fits && !e.fits) return e;
     thread_local EngineWorkspace workspace;
     e.step_time =

@@ -31,6 +31,7 @@ class Simulator {
 
     [[nodiscard]] const Environment& environment() const { return *environment_; }
     [[nodiscard]] ShapeCostCache& shapes() const { return shapes_; }
+    [[nodiscard]] ScheduleCache& schedules() const { return schedules_; }
 
     // Thread-safe. The plan has passed check_plan; what remains to fail is a cost-driven order.
     // With only_if_it_fits the step time of a plan that does not fit is left 0: its memory is known first.
@@ -38,12 +39,15 @@ class Simulator {
     // Checks the plan first: all its violations at once.
     [[nodiscard]] Result<SimulationReport> simulate(const ParallelPlan& plan, const SimulateOptions& options = {}) const;
 
-    // The schedule of a plan with its costs: what both of the above are made of.
+    // The order of a plan with its costs, then its schedule: what both of the above are made of.
     struct Prepared {
-        std::shared_ptr<const LoweredSchedule> lowered;
+        std::shared_ptr<const OrderedSchedule> ordered;
+        std::shared_ptr<const LoweredSchedule> lowered;  // after lower()
         std::unique_ptr<PlanCost> costs;
     };
-    [[nodiscard]] Result<Prepared> prepare(const ParallelPlan& plan) const;
+    [[nodiscard]] Result<Prepared> order(const ParallelPlan& plan) const;
+    [[nodiscard]] Status lower(const ParallelPlan& plan, Prepared& prepared) const;
+    [[nodiscard]] Result<Prepared> prepare(const ParallelPlan& plan) const;  // both
 
   private:
     std::shared_ptr<const Environment> environment_;

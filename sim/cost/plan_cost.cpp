@@ -124,13 +124,12 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         saved += saved_bytes(work, segment.recompute) * segment.count;
     }
 
-    const ModelStates states = model_states(plan_, c.dense_parameters, c.expert_parameters);
-    const CurveEstimate update =
-        memory_kernel(profile, MemoryOpKind::Optimizer, states.optimizer_traffic_bytes);
-    const CurveEstimate norm = memory_kernel(profile, MemoryOpKind::Copy, states.gradient_norm_traffic_bytes);
+    const UpdateTraffic traffic = update_traffic(plan_, c.dense_parameters, c.expert_parameters);
+    const CurveEstimate update = memory_kernel(profile, MemoryOpKind::Optimizer, traffic.optimizer_bytes);
+    const CurveEstimate norm = memory_kernel(profile, MemoryOpKind::Copy, traffic.gradient_norm_bytes);
     c.optimizer_s = update.seconds + norm.seconds;
     if (plan_.offload_optimizer > 0) {  // gradients down, parameters up
-        c.optimizer_s += plan_.offload_optimizer * states.offload_traffic_bytes / node.pcie_bandwidth.value;
+        c.optimizer_s += plan_.offload_optimizer * traffic.offload_bytes / node.pcie_bandwidth.value;
     }
     c.optimizer_sigma_s = update.seconds * update.sigma + norm.seconds * norm.sigma;
     c.stash_s = memory_kernel(profile, MemoryOpKind::Copy,

@@ -105,21 +105,21 @@ Replay make_replay(const RankProgram& program, const std::vector<StageFootprint>
     return replay;
 }
 
-struct RankStates {
-    ModelStates states;
-    double parameters = 0;
+struct RankParameters {
+    double dense = 0, expert = 0;
 };
 
-RankStates rank_states(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule, int rank) {
-    double dense = 0, expert = 0;
+RankParameters rank_parameters(const ParallelPlan& plan, const PlanCost& costs,
+                               std::span<const std::uint16_t> rank_of_stage, int rank) {
+    RankParameters p;
     for (int s = 0; s < costs.stages(); ++s) {
-        const int first = schedule.rank_of_stage[static_cast<std::size_t>(s)];
+        const int first = rank_of_stage[static_cast<std::size_t>(s)];
         const int replicas = plan.stages[static_cast<std::size_t>(s)].replicas;
         if (rank < first || rank >= first + replicas) continue;
-        dense += costs.stage(s).dense_parameters;
-        expert += costs.stage(s).expert_parameters;
+        p.dense += costs.stage(s).dense_parameters;
+        p.expert += costs.stage(s).expert_parameters;
     }
-    return {model_states(plan, dense, expert), dense + expert};
+    return p;
 }
 
 int communicators(const ParallelPlan& plan) {
@@ -182,7 +182,7 @@ std::vector<double> activation_limits(const Environment& environment, const Para
     const double outside = kContextBytes + communicators(plan) * kNcclChannels * kNcclChannelBytes;
     for (std::size_t r = 0; r < dense.size(); ++r) {
         limits.push_back(std::max(
-            0.0, capacity - outside - model_states(plan, dense[r], expert[r]).device_bytes() - transient[r]));
+            0.0, capacity - outside - model_state_bytes(plan, dense[r], expert[r]).device() - transient[r]));
     }
     return limits;
 }
@@ -210,30 +210,35 @@ Footprints footprints(const Environment& environment, const ParallelPlan& plan, 
 
 // Buffers beside the model states that live through the step.
 struct Buffers {
-    double buckets = 0, gathered = 0, unsharded_gradients = 0, largest_layer = 0;
+    double buckets = 0, gathered = 0, unsharded_gradients = 0;
 };
 
-Buffers buffers(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule, int rank,
-                double parameters) {
+// `largest_layer`: parameters of the largest layer that the rank computes with.
+Buffers buffers(const ParallelPlan& plan, double parameters, double largest_layer) {
     Buffers b;
     // Megatron's buckets are views of its gradient buffer.
-    if (plan.mesh.dp * plan.mesh.cp > 1 && !framework_defaults(plan.framework).gradient_buffer &&
-            plan.zero_stage < 3) {
+    if (plan.mesh.dp * plan.mesh.cp > 1 && plan.framework != "megatron" && plan.zero_stage < 3) {
         b.buckets = std::min(bucket_bytes(plan), parameters * 4.0);
     }
-    if (plan.zero_stage == 3) {
-        for (int s = 0; s < costs.stages(); ++s) {
-            if (schedule.rank_of_stage[static_cast<std::size_t>(s)] != rank) continue;
-            for (const LayerWork& w : costs.shape(s).works) {
-                b.largest_layer =
-                    std::max(b.largest_layer, static_cast<double>(w.dense_parameters + w.expert_parameters));
-            }
-        }
-        // The layer in use and the one prefetched, whole.
-        b.gathered = 2 * b.largest_layer * bytes_per_element(plan.precision.compute);
-        b.unsharded_gradients = b.largest_layer * bytes_per_element(plan.precision.gradient_reduce);
+    if (plan.zero_stage == 3) {  // the layer in use and the one prefetched, whole
+        b.gathered = 2 * largest_layer * bytes_per_element(plan.precision.compute);
+        b.unsharded_gradients = largest_layer * bytes_per_element(plan.precision.gradient_reduce);
     }
     return b;
+}
+
+double largest_layer(const LayerGraph& graph, const ParallelPlan& plan, const PlanCost& costs,
+                     std::span<const std::uint16_t> rank_of_stage, int rank) {
+    double largest = 0;
+    for (int s = 0; s < costs.stages(); ++s) {
+        if (rank_of_stage[static_cast<std::size_t>(s)] != rank) continue;
+        const StageSpec& stage = plan.stages[static_cast<std::size_t>(s)];
+        for (int i = stage.first_layer; i < stage.last_layer; ++i) {
+            const LayerWork& w = costs.shape(s).works[static_cast<std::size_t>(graph.layer(i).layer_class)];
+            largest = std::max(largest, static_cast<double>(w.dense_parameters + w.expert_parameters));
+        }
+    }
+    return largest;
 }
 
 double rounded(double bytes) {
@@ -246,34 +251,44 @@ double outside_allocator(const ParallelPlan& plan) {
 
 }  // namespace
 
-MemoryTotals memory_totals(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
-                           const LoweredSchedule& lowered) {
+MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
+                       std::span<const std::uint16_t> rank_of_stage,
+                       std::span<const RankMemoryProfile> profiles) {
     const Footprints f = footprints(environment, plan, costs);
-    const double capacity = as_double(environment.node_group(plan.stages.front().node_group).device.memory);
+    MemoryBase base;
+    base.capacity = as_double(environment.node_group(plan.stages.front().node_group).device.memory);
+    for (std::size_t r = 0; r < profiles.size(); ++r) {
+        const RankParameters parameters = rank_parameters(plan, costs, rank_of_stage, static_cast<int>(r));
+        const DynamicPeak peak = dynamic_peak(profiles[r], f.stages, f.parameter_bytes);
+        MemoryBase::Rank rank;
+        rank.dense = parameters.dense;
+        rank.expert = parameters.expert;
+        rank.largest_layer =
+            largest_layer(environment.graph, plan, costs, rank_of_stage, static_cast<int>(r));
+        rank.allocated = peak.total();
+        rank.reserved = rounded(peak.activations) + rounded(peak.transient) + rounded(peak.weight_stash);
+        base.ranks.push_back(rank);
+    }
+    return base;
+}
+
+MemoryTotals memory_totals(const ParallelPlan& plan, const MemoryBase& base) {
     MemoryTotals totals;
-    for (int r = 0; r < lowered.schedule.ranks(); ++r) {
-        const RankStates persistent = rank_states(plan, costs, lowered.schedule, r);
-        const DynamicPeak peak =
-            dynamic_peak(lowered.memory[static_cast<std::size_t>(r)], f.stages, f.parameter_bytes);
-        const Buffers b = buffers(plan, costs, lowered.schedule, r, persistent.parameters);
-        double allocated = 0, reserved = 0;
-        const auto add = [&](double bytes) {
+    const double outside = outside_allocator(plan);
+    for (const MemoryBase::Rank& rank : base.ranks) {
+        const ModelStateBytes states = model_state_bytes(plan, rank.dense, rank.expert);
+        const Buffers b = buffers(plan, rank.dense + rank.expert, rank.largest_layer);
+        double allocated = rank.allocated, reserved = rank.reserved;
+        for (const double bytes : {states.parameters, states.gradients, states.master, states.optimizer,
+                                   b.buckets, b.gathered, b.unsharded_gradients}) {
             allocated += bytes;
             reserved += rounded(bytes);
-        };
-        for (const MemoryAddend& a : persistent.states.addends)
-            add(a.bytes);
-        add(b.buckets);
-        add(b.gathered);
-        add(b.unsharded_gradients);
-        add(peak.activations);
-        add(peak.transient);
-        add(peak.weight_stash);
+        }
         totals.allocated = std::max(totals.allocated, allocated);
         totals.reserved = std::max(totals.reserved, reserved);
-        totals.device = std::max(totals.device, reserved + outside_allocator(plan));
+        totals.device = std::max(totals.device, reserved + outside);
     }
-    totals.fits = totals.device <= capacity;
+    totals.fits = totals.device <= base.capacity;
     return totals;
 }
 
@@ -285,13 +300,15 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
     for (int r = 0; r < schedule.ranks(); ++r) {
         const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
         const RankMemoryProfile& profile = lowered.memory[static_cast<std::size_t>(r)];
-        const RankStates persistent = rank_states(plan, costs, schedule, r);
+        const RankParameters parameters = rank_parameters(plan, costs, schedule.rank_of_stage, r);
         const DynamicPeak peak = dynamic_peak(profile, f.stages, f.parameter_bytes);
-        const Buffers b = buffers(plan, costs, schedule, r, persistent.parameters);
+        const double layer = largest_layer(environment.graph, plan, costs, schedule.rank_of_stage, r);
+        const Buffers b = buffers(plan, parameters.dense + parameters.expert, layer);
         StageMemory m;
         m.rank = r;
-        m.addends = persistent.states.addends;
-        m.initialisation_peak_bytes = persistent.states.device_bytes();
+        m.addends = model_state_addends(plan, parameters.dense, parameters.expert);
+        for (const MemoryAddend& a : m.addends)
+            m.initialisation_peak_bytes += a.bytes;
         const auto add = [&](const char* name, double bytes, std::string formula) {
             if (bytes > 0) m.addends.push_back({name, bytes, std::move(formula)});
         };
@@ -299,9 +316,9 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
         const double grad = bytes_per_element(plan.precision.gradient_reduce);
         add("gradient buckets", b.buckets, fmt::format("one bucket of {:.4g} B in flight", b.buckets));
         add("gathered parameters", b.gathered,
-            fmt::format("2 layers x {:g} B x {:.6g} parameters", element, b.largest_layer));
+            fmt::format("2 layers x {:g} B x {:.6g} parameters", element, layer));
         add("unsharded gradients", b.unsharded_gradients,
-            fmt::format("{:g} B x {:.6g} parameters", grad, b.largest_layer));
+            fmt::format("{:g} B x {:.6g} parameters", grad, layer));
         add("activations", peak.activations,
             fmt::format("{} microbatch(es) of this rank's stages in flight", profile.peak_in_flight));
         add("temporaries", peak.transient, "largest layer at the peak's instruction");
@@ -328,8 +345,9 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
     for (RankTrace& rank : trace.ranks) {
         const auto r = rank.rank % schedule.ranks();
         const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
+        const RankParameters parameters = rank_parameters(plan, costs, schedule.rank_of_stage, r);
         const auto states =
-            static_cast<std::int64_t>(rank_states(plan, costs, schedule, r).states.device_bytes());
+            static_cast<std::int64_t>(model_state_bytes(plan, parameters.dense, parameters.expert).device());
         const auto sample = [&](SimTime t, const auto& s) {
             rank.memory.push_back(
                 {t,

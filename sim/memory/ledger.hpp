@@ -45,13 +45,24 @@ std::vector<double> activation_limits(const Environment& environment, const Para
 std::vector<StageMemory> memory_ledger(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
                                        const LoweredSchedule& lowered);
 
-// The ledger's totals alone, for searches: the same numbers without their names.
+// The ledger's totals alone, for searches: the same numbers without their names. What does not depend on the ZeRO stage is
+// computed once.
+struct MemoryBase {
+    struct Rank {
+        double dense = 0, expert = 0, largest_layer = 0;  // parameters
+        double allocated = 0, reserved = 0;               // beside states and buffers
+    };
+    std::vector<Rank> ranks;
+    double capacity = 0;
+};
+MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
+                       std::span<const std::uint16_t> rank_of_stage, std::span<const RankMemoryProfile> profiles);
+
 struct MemoryTotals {
     double allocated = 0, reserved = 0, device = 0;  // largest over the ranks
     bool fits = true;
 };
-MemoryTotals memory_totals(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
-                           const LoweredSchedule& lowered);
+MemoryTotals memory_totals(const ParallelPlan& plan, const MemoryBase& base);
 
 // Fills the memory curves of a trace from the same ledger; categories: the persistent addends, activations, temporaries.
 void add_memory_curves(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule,

@@ -20,8 +20,8 @@ bool covers(const MemorySnapshot& a, const MemorySnapshot& b) {
 
 class Profiler {
   public:
-    Profiler(const Schedule& schedule, const RankProgram& program)
-        : program_(program), slot_(static_cast<std::size_t>(schedule.stages), -1) {
+    Profiler(int stages, const RankProgram& program)
+        : program_(program), slot_(static_cast<std::size_t>(stages), -1) {
         last_part_.assign(slot_.size(), 0);
         for (const Instruction& in : program.instructions) {
             if (!is_compute(in.opcode)) continue;
@@ -143,7 +143,24 @@ class Profiler {
 std::vector<RankMemoryProfile> memory_profile(const Schedule& schedule) {
     std::vector<RankMemoryProfile> profiles;
     for (const RankProgram& program : schedule.programs)
-        profiles.push_back(Profiler(schedule, program).run());
+        profiles.push_back(Profiler(schedule.stages, program).run());
+    return profiles;
+}
+
+std::vector<RankMemoryProfile> memory_profile(const ComputeOrder& order) {
+    std::vector<RankMemoryProfile> profiles;
+    RankProgram program;
+    for (const std::vector<Action>& actions : order.ranks) {
+        program.instructions.clear();
+        for (const Action& a : actions) {
+            Instruction in;
+            in.opcode = a.opcode;
+            in.stage = a.stage;
+            in.stage2 = a.stage2;
+            program.instructions.push_back(in);
+        }
+        profiles.push_back(Profiler(order.stages, program).run());
+    }
     return profiles;
 }
 

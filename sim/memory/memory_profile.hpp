@@ -28,5 +28,7 @@ struct RankMemoryProfile {
 
 // One a pipeline rank.
 std::vector<RankMemoryProfile> memory_profile(const Schedule& schedule);
+// Of an order that is not lowered yet: the same, unless passes stash or offload.
+std::vector<RankMemoryProfile> memory_profile(const ComputeOrder& order);
 
 }  // namespace tw

@@ -7,13 +7,14 @@
 namespace tw {
 namespace {
 
-struct StateBytes {
+// Bytes of one parameter.
+struct Element {
     double parameter, gradient, master, states;
 };
 
-StateBytes state_bytes(const ParallelPlan& plan) {
+Element element_bytes(const ParallelPlan& plan) {
     const PrecisionSpec& p = plan.precision;
-    StateBytes b{};
+    Element b{};
     b.parameter = bytes_per_element(p.parameters);
     b.gradient = p.gradient_fp32 ? 4 : bytes_per_element(p.parameters);
     b.master = p.master_weights && p.parameters != Precision::Fp32 && p.parameters != Precision::Tf32 ? 4 : 0;
@@ -33,49 +34,62 @@ StateBytes state_bytes(const ParallelPlan& plan) {
     return b;
 }
 
-}  // namespace
+struct Counts {
+    double whole, sharded;
+    int dense_shard;
+};
 
-double ModelStates::device_bytes() const {
-    double sum = 0;
-    for (const MemoryAddend& a : addends)
-        sum += a.bytes;
-    return sum;
-}
-
-ModelStates model_states(const ParallelPlan& plan, double dense, double expert) {
-    const StateBytes b = state_bytes(plan);
+Counts counts(const ParallelPlan& plan, double dense, double expert) {
     const int replicas = plan.mesh.dp * plan.mesh.cp;
     const int dense_shard = plan.zero_shard > 0 ? std::min(plan.zero_shard, replicas) : replicas;
     const int expert_replicas = std::max(1, plan.mesh.expert_dp());
     const int expert_shard =
         plan.zero_shard > 0 ? std::min(plan.zero_shard, expert_replicas) : expert_replicas;
-    const double sharded = dense / dense_shard + expert / expert_shard;
-    const double whole = dense + expert;
+    return {dense + expert, dense / dense_shard + expert / expert_shard, dense_shard};
+}
 
-    ModelStates states;
-    const auto add = [&](const char* name, double bytes_each, bool is_sharded, double share = 1.0) {
-        if (bytes_each <= 0) return;
-        const double count = (is_sharded ? sharded : whole) * share;
-        states.addends.push_back({name, bytes_each * count,
-                                  is_sharded && dense_shard > 1
-                                      ? fmt::format("{:g} B x {:.6g} parameters / {} shards", bytes_each,
-                                                    whole * share, dense_shard)
-                                      : fmt::format("{:g} B x {:.6g} parameters", bytes_each, count)});
+}  // namespace
+
+ModelStateBytes model_state_bytes(const ParallelPlan& plan, double dense, double expert) {
+    const Element b = element_bytes(plan);
+    const Counts n = counts(plan, dense, expert);
+    const double on_device = 1.0 - plan.offload_optimizer;
+    ModelStateBytes bytes;
+    bytes.parameters = b.parameter * (plan.zero_stage >= 3 ? n.sharded : n.whole);
+    bytes.gradients = b.gradient * (plan.zero_stage >= 2 ? n.sharded : n.whole);
+    bytes.master = b.master * on_device * (plan.zero_stage >= 1 ? n.sharded : n.whole);
+    bytes.optimizer = b.states * on_device * (plan.zero_stage >= 1 ? n.sharded : n.whole);
+    return bytes;
+}
+
+std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double dense, double expert) {
+    const Element b = element_bytes(plan);
+    const Counts n = counts(plan, dense, expert);
+    const ModelStateBytes bytes = model_state_bytes(plan, dense, expert);
+    std::vector<MemoryAddend> addends;
+    const auto add = [&](const char* name, double total, double each, int sharded_from) {
+        if (total <= 0) return;
+        std::string formula = fmt::format("{:g} B x {:.6g} parameters", each, n.whole);
+        if (plan.zero_stage >= sharded_from && n.dense_shard > 1)
+            formula += fmt::format(" / {} shards", n.dense_shard);
+        addends.push_back({name, total, std::move(formula)});
     };
     const double on_device = 1.0 - plan.offload_optimizer;
-    add("parameters", b.parameter, plan.zero_stage >= 3);
-    add("gradients", b.gradient, plan.zero_stage >= 2);
-    add("master weights", b.master, plan.zero_stage >= 1, on_device);
-    add("optimizer states", b.states, plan.zero_stage >= 1, on_device);
+    add("parameters", bytes.parameters, b.parameter, 3);
+    add("gradients", bytes.gradients, b.gradient, 2);
+    add("master weights", bytes.master, b.master * on_device, 1);
+    add("optimizer states", bytes.optimizer, b.states * on_device, 1);
+    return addends;
+}
 
-    const double updated = plan.zero_stage >= 1 ? sharded : whole;
-    states.host_bytes = plan.offload_optimizer * (b.master + b.states) * updated;
+UpdateTraffic update_traffic(const ParallelPlan& plan, double dense, double expert) {
+    const Element b = element_bytes(plan);
+    const Counts n = counts(plan, dense, expert);
+    const double updated = plan.zero_stage >= 1 ? n.sharded : n.whole;
     // Reads gradient, master (or parameter) and states; writes the latter two and the compute copy.
-    const double master_traffic = b.master > 0 ? 2 * b.master + b.parameter : 2 * b.parameter;
-    states.optimizer_traffic_bytes = updated * (b.gradient + master_traffic + 2 * b.states);
-    states.gradient_norm_traffic_bytes = updated * b.gradient;
-    states.offload_traffic_bytes = updated * (b.gradient + b.parameter);
-    return states;
+    const double master = b.master > 0 ? 2 * b.master + b.parameter : 2 * b.parameter;
+    return {updated * (b.gradient + master + 2 * b.states), updated * b.gradient,
+            updated * (b.gradient + b.parameter)};
 }
 
 double weight_gradient_bytes(const LayerWork& work) {

@@ -14,20 +14,24 @@
 
 namespace tw {
 
-struct ModelStates {
-    std::vector<MemoryAddend>
-        addends;            // "parameters", "gradients", "master weights", "optimizer states"; on the device
-    double host_bytes = 0;  // offloaded optimizer states
-    double optimizer_traffic_bytes = 0;  // read and written by one update of this rank's share
-    double gradient_norm_traffic_bytes = 0;
-    double offload_traffic_bytes = 0;  // over PCIe in one update if all of it were offloaded
-    [[nodiscard]] double device_bytes() const;
+struct ModelStateBytes {
+    double parameters = 0, gradients = 0, master = 0, optimizer = 0;  // on the device
+    [[nodiscard]] double device() const { return parameters + gradients + master + optimizer; }
 };
 
-// `dense` and `expert`: parameters that one rank computes with. Sharding: ZeRO-1 divides master weights and
-// optimizer states, ZeRO-2 also gradients, ZeRO-3 also parameters, by dp * cp (experts: their own replicas),
-// or by zero_shard.
-ModelStates model_states(const ParallelPlan& plan, double dense, double expert);
+// `dense` and `expert`: parameters that one rank computes with. Sharding: ZeRO-1 divides master weights and optimizer
+// states, ZeRO-2 also gradients, ZeRO-3 also parameters, by dp * cp (experts: their own replicas), or by zero_shard.
+ModelStateBytes model_state_bytes(const ParallelPlan& plan, double dense, double expert);
+// The same with names and formulas.
+std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double dense, double expert);
+
+// What one update of a rank's share moves.
+struct UpdateTraffic {
+    double optimizer_bytes = 0;      // read and written in device memory
+    double gradient_norm_bytes = 0;  // read
+    double offload_bytes = 0;        // over PCIe if all of the optimizer were offloaded
+};
+UpdateTraffic update_traffic(const ParallelPlan& plan, double dense, double expert);
 
 // Input activations and output gradients that weight-gradient GEMMs read: what stays from BackwardInput to
 // BackwardWeight (Qi et al. 2024, table 1: 32 sbh of a GPT layer's 34 sbh).

@@ -1,0 +1,30 @@
+// What would help a plan: the same plan with one thing changed, simulated and ranked.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sim/simulator.hpp"
+
+namespace tw {
+
+struct PlanChange {
+    std::string what;  // "mbs 1 -> 2"
+    ParallelPlan plan;
+};
+
+// Every legal plan that differs from `plan` in one decision: microbatch doubled or halved, a degree moved between two mesh
+// axes by a factor of two, recompute, ZeRO stage, schedule (of the same semantics), virtual stages, sequence parallel,
+// an overlap. Devices and global batch stay; layers are split evenly anew where the number of stages changes.
+std::vector<PlanChange> single_changes(const Environment& environment, const ParallelPlan& plan);
+
+struct JudgedChange {
+    PlanChange change;
+    Evaluation evaluation;
+};
+
+// The changes that can be simulated, those that fit first, then by step time, memory and text.
+std::vector<JudgedChange> judge_changes(const Simulator& simulator, const ParallelPlan& plan);
+
+}  // namespace tw
