@@ -37,17 +37,17 @@ int list_clusters(Console& console) {
         console.out_json(json);
         return 0;
     }
-    TextTable table({"Node", "Devices", "Also named", "Memory", "bf16 peak", "Memory rate", "Link", "Network"});
+    TextTable table({"Node", "Devices", "Memory", "bf16 peak", "Memory rate", "Link", "Network"});
     for (const ClusterRow& row : rows) {
-        table.add_row({TableCell(row.name, TextStyle::Bold), fmt::format("{} x {}", row.devices, row.device),
-                       fmt::format("{}", fmt::join(row.device_names, ", ")),
+        table.add_row({TableCell(row.name, TextStyle::Bold), fmt::format("{} x {}{}", row.devices, row.device, row.device_names.empty() ? "" : " *"),
                        format_bytes(static_cast<double>(row.memory.value)), format_rate(row.peak_bf16.value, "FLOP/s"),
                        format_rate(row.memory_bandwidth.value, "B/s"), link_text(row),
                        nic_text(row.nics, row.nic_bandwidth)});
     }
     table.align(1, Align::Left);
-    table.align(7, Align::Left);
+    table.align(6, Align::Left);
     console.out_table(table);
+    console.out("\n* the node that the device's own name stands for: h100:64\n");
     return 0;
 }
 
@@ -55,8 +55,8 @@ int list_clusters(Console& console) {
 
 void define_clusters(Command& command) {
     command.details(
-        "--cluster takes a name with a size in devices: h100:64, dgx-h100:128, p4d:16. Without a size it is one node. A name "
-        "of the third column stands for the node beside it. Rates are per device and direction; Network is what a node has, "
+        "--cluster takes a name with a size in devices: h100:64, dgx-h100:128, p4d:16. Without a size it is one node. The "
+        "name of a device with a star stands for the node beside it. Rates are per device and direction; Network is what a node has, "
         "shared by its devices. --json adds the source of every figure. --cluster also takes the path of a trainwright/cluster "
         "document, where nodes may be mixed.");
     command.example("clusters", "as a table");

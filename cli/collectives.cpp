@@ -1,11 +1,12 @@
 #include "cli/commands.hpp"
+#include "cli/common/wrap.hpp"
 #include "sim/collectives/registry.hpp"
 
 namespace tw::cli {
 namespace {
 
 int list_collectives(Console& console) {
-    TextTable table({"Algorithm", "Can do", "Latency", "Transfer", "Source"});
+    TextTable table({"Algorithm", "Can do", "Latency", "Transfer"});
     Json json = document("collectives");
     json["collectives"] = Json::array();
     for (const CollectiveRow& row : collective_table()) {
@@ -14,8 +15,8 @@ int list_collectives(Console& console) {
                                            {"latency_term", row.latency_term},
                                            {"bandwidth_term", row.bandwidth_term},
                                            {"source", row.source}});
-        table.add_row({TableCell(row.name, TextStyle::Bold), row.kinds, row.latency_term, row.bandwidth_term,
-                       TableCell(row.source, TextStyle::Dim)});
+        add_wrapped_row(table, {TableCell(row.name, TextStyle::Bold), row.kinds, row.latency_term, row.bandwidth_term},
+                        {0, 24, 28, 30});
     }
     for (const std::size_t column : {2, 3}) table.align(column, Align::Left);
     if (console.json) {
@@ -31,7 +32,7 @@ int list_collectives(Console& console) {
 }  // namespace
 
 void define_collectives(Command& command) {
-    command.details("The time of a collective is its latency term plus its transfer term.");
+    command.details("The time of a collective is its latency term plus its transfer term. --json adds the source of each.");
     command.example("collectives", "as a table");
     command.run([](Console& console) { return list_collectives(console); });
 }

@@ -8,6 +8,9 @@ namespace tw::cli {
 // In the order in which help lists them.
 Commands make_commands();
 
+void define_plan(Command& command);
+void define_explain(Command& command);
+void define_diff(Command& command);
 void define_models(Command& command);
 void define_clusters(Command& command);
 void define_schedules(Command& command);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/commands.hpp"
 #include "models/formats/document.hpp"
@@ -40,21 +41,42 @@ void add_row(TextTable& table, const std::string& file, const Result<DocumentSum
     }
 }
 
+// Directories stand for the files below them, by name.
+std::vector<std::string> files_below(const std::vector<std::string>& paths) {
+    namespace fs = std::filesystem;
+    std::vector<std::string> files;
+    for (const std::string& path : paths) {
+        std::error_code error;
+        if (!fs::is_directory(path, error)) {
+            files.push_back(path);
+            continue;
+        }
+        std::vector<std::string> found;
+        for (fs::recursive_directory_iterator at(path, error), end; at != end && !error; at.increment(error)) {
+            if (at->is_regular_file(error)) found.push_back(at->path().string());
+        }
+        std::sort(found.begin(), found.end());
+        files.insert(files.end(), found.begin(), found.end());
+    }
+    return files;
+}
+
 int inspect_files(const InspectOptions& options, Console& console) {
     Json json = document("inspection");
     json["files"] = Json::array();
     TextTable table({"File", "Kind", "What it is", "Warnings"});
     Errors errors;
-    for (const std::string& file : options.files) {
+    const std::vector<std::string> files = files_below(options.files);
+    for (const std::string& file : files) {
         const Result<DocumentSummary> summary = inspect_document(file);
         json["files"].push_back(summary_to_json(file, summary));
         add_row(table, file, summary);
         if (!summary) errors.insert(errors.end(), summary.errors().begin(), summary.errors().end());
-        if (summary && options.files.size() == 1 && !console.json) print_one(*summary, console);
+        if (summary && files.size() == 1 && !console.json) print_one(*summary, console);
     }
     if (console.json) {
         console.out_json(json);
-    } else if (options.files.size() > 1) {
+    } else if (files.size() != 1) {
         console.out_table(table);
     }
     return errors.empty() ? 0 : console.fail(errors);
@@ -64,7 +86,7 @@ int inspect_files(const InspectOptions& options, Console& console) {
 
 void define_inspect(Command& command) {
     auto& options = command.keep<InspectOptions>();
-    command.positionals("FILE", options.files, "documents of any known kind");
+    command.positionals("FILE", options.files, "documents of any known kind, or folders of them");
     command.details(
         "One file is shown with all that it says, several as a table. A file that is refused gets its reasons on stderr, and "
         "the exit code is 5.");

@@ -45,8 +45,8 @@ void define_schedule(Command& command) {
                     "pipeline ranks; the model has P x V stages, V of them on each rank", Need::Required);
     command.integer("-m,--microbatches", options.shape.microbatches, 1, 1 << 20, "M", "microbatches of a step", Need::Required);
     command.integer("--virtual", options.shape.virtual_stages, 1, 256, "V",
-                    "virtual stages a rank holds; zb-v and dualpipev have their own two, else 1");
-    command.text("--forward", options.forward, "F", "time of a stage's forward, a number or 12.5ms; 1 where not given");
+                    "virtual stages a rank holds; where not given 2 for the schedules that have them, else 1");
+    command.text("--forward", options.forward, "F", "time of a stage's forward: seconds, or 12.5ms; 1 where not given");
     command.text("--backward", options.backward, "B", "time of a whole backward, equal parts for inputs and weights; 2 where not given");
     command.text("--backward-input", options.backward_input, "B", "time of the part for inputs");
     command.text("--backward-weight", options.backward_weight, "W", "time of the part for weights");

@@ -18,7 +18,7 @@ constexpr double kLongestTime_s = 1e4;
 
 class CostReader {
   public:
-    CostReader(Errors& errors, bool& with_units) : errors_(errors), with_units_(with_units) {}
+    explicit CostReader(Errors& errors) : errors_(errors) {}
 
     double read(const std::string& text, double fallback, const char* flag, double low) {
         if (text.empty()) return fallback;
@@ -28,16 +28,14 @@ class CostReader {
                                    kLongestTime_s));
             return fallback;
         }
-        with_units_ |= text.find_first_not_of("0123456789.eE+-") != std::string::npos;
         return *seconds;
     }
     void fail(const char* flag, std::string message) {
-        errors_.push_back({ErrorCode::Usage, std::move(message), flag, "a plain number, or with a unit: 12.5ms"});
+        errors_.push_back({ErrorCode::Usage, std::move(message), flag, "a number of seconds, or with a unit: 12.5ms"});
     }
 
   private:
     Errors& errors_;
-    bool& with_units_;
 };
 
 constexpr double kSmallest = 1e-12;  // one picosecond: SimTime's resolution
@@ -58,9 +56,10 @@ void read_replicas(const std::string& text, std::vector<int>& replicas, Errors& 
     }
 }
 
-std::string shown_time(const ScheduleRun& run, SimTime time) {
-    const double seconds = to_seconds(time).value;
-    return run.with_units ? format_duration(seconds) : fmt::format("{:.6g}", seconds);
+// What a schedule is made for: its own number, two where it may hold several, else one.
+int default_virtual_stages(const GeneratorInfo& info) {
+    if (info.fixed_virtual_stages > 0) return info.fixed_virtual_stages;
+    return info.virtual_stages ? 2 : 1;
 }
 
 std::string boundary_sentence(StepBoundary boundary) {
@@ -74,12 +73,12 @@ std::string boundary_sentence(StepBoundary boundary) {
 
 }  // namespace
 
-Result<TypedCosts> stage_times(const ScheduleOptions& options) {
+Result<UnitStageCosts> stage_times(const ScheduleOptions& options) {
     Errors errors;
-    TypedCosts typed;
-    CostReader reader(errors, typed.with_units);
-    typed.costs.forward = Seconds(reader.read(options.forward, 1.0, "--forward", kSmallest));
-    typed.costs.transfer = Seconds(reader.read(options.transfer, 0.0, "--transfer", 0));
+    UnitStageCosts costs;
+    CostReader reader(errors);
+    costs.forward = Seconds(reader.read(options.forward, 1.0, "--forward", kSmallest));
+    costs.transfer = Seconds(reader.read(options.transfer, 0.0, "--transfer", 0));
     const bool has_input = !options.backward_input.empty(), has_weight = !options.backward_weight.empty();
     const double whole = reader.read(options.backward, 2.0, "--backward", kSmallest);
     double input = reader.read(options.backward_input, whole / 2, "--backward-input", 0);
@@ -95,9 +94,9 @@ Result<TypedCosts> stage_times(const ScheduleOptions& options) {
         reader.fail(has_input ? "--backward-weight" : "--backward-input", "is missing beside the other part");
     }
     if (!errors.empty()) return errors;
-    typed.costs.backward_input = Seconds(input);
-    typed.costs.backward_weight = Seconds(weight);
-    return typed;
+    costs.backward_input = Seconds(input);
+    costs.backward_weight = Seconds(weight);
+    return costs;
 }
 
 Result<ScheduleRun> run_schedule(const ScheduleOptions& options) {
@@ -107,8 +106,7 @@ Result<ScheduleRun> run_schedule(const ScheduleOptions& options) {
     run.info = (*generator)->info();
     run.shape = options.shape;
     run.shape.vertical_sync = options.vertical_sync;
-    if (run.info.fixed_virtual_stages > 0 && run.shape.virtual_stages == 0) run.shape.virtual_stages = run.info.fixed_virtual_stages;
-    if (run.shape.virtual_stages == 0) run.shape.virtual_stages = 1;
+    if (run.shape.virtual_stages == 0) run.shape.virtual_stages = default_virtual_stages(run.info);
 
     Errors errors;
     read_replicas(options.replicas, run.shape.replicas, errors);
@@ -118,11 +116,10 @@ Result<ScheduleRun> run_schedule(const ScheduleOptions& options) {
                                                         format_count(kMostComputes)),
                           "schedule", "fewer --stages, --virtual or --microbatches"});
     }
-    const Result<TypedCosts> typed = stage_times(options);
-    if (!typed) errors.insert(errors.end(), typed.errors().begin(), typed.errors().end());
+    const Result<UnitStageCosts> costs = stage_times(options);
+    if (!costs) errors.insert(errors.end(), costs.errors().begin(), costs.errors().end());
     if (!errors.empty()) return errors;
-    run.costs = typed->costs;
-    run.with_units = typed->with_units;
+    run.costs = *costs;
 
     auto summary = run_schedule_alone(options.name, run.shape, run.costs);
     if (!summary) {
@@ -175,21 +172,23 @@ void print_schedule(const ScheduleRun& run, Console& console) {
     AsciiTimelineOptions timeline;
     timeline.width = console.width();
     timeline.colour = colour;
-    console.out(ascii_timeline(summary.trace, timeline));
+    Trace untitled = summary.trace;
+    untitled.title.clear();
+    console.out(ascii_timeline(untitled, timeline));
 
     console.out("\n");
     const auto fact = [&](const char* name, const std::string& value, const std::string& meaning) {
         console.out(pad_right(name, 10) + pad_left(value, 10) + "   " + styled(meaning, TextStyle::Dim, colour) + "\n");
     };
-    fact("makespan", shown_time(run, summary.times.makespan), "one step alone, from idle to its last end");
-    fact("period", shown_time(run, summary.times.period), boundary_sentence(run.info.boundary));
+    fact("makespan", format_sim_time(summary.times.makespan), "one step alone, from idle to its last end");
+    fact("period", format_sim_time(summary.times.period), boundary_sentence(run.info.boundary));
     fact("bubble", format_percent(summary.bubble_fraction), "idle share of the period, over all ranks");
     console.out("\n");
 
     TextTable table({"Rank", "Busy", "Idle", "Bubble", "In flight", "Weight versions"});
     for (std::size_t r = 0; r < summary.ranks.size(); ++r) {
         const RankSummary& rank = summary.ranks[r];
-        table.add_row({std::to_string(r), shown_time(run, rank.busy), shown_time(run, rank.idle),
+        table.add_row({std::to_string(r), format_sim_time(rank.busy), format_sim_time(rank.idle),
                        format_percent(static_cast<double>(rank.idle) / static_cast<double>(summary.times.period)),
                        std::to_string(rank.peak_in_flight), std::to_string(rank.weight_versions)});
     }

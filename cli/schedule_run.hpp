@@ -23,16 +23,11 @@ struct ScheduleRun {
     GeneratorInfo info;
     ScheduleShape shape;
     UnitStageCosts costs;
-    bool with_units = false;  // some time was typed with its unit; else times are plain numbers
     ScheduleSummary summary;
 };
 
 // Stage times of the options: `backward` is both parts together, equal ones unless one of them is given.
-struct TypedCosts {
-    UnitStageCosts costs;
-    bool with_units = false;
-};
-Result<TypedCosts> stage_times(const ScheduleOptions& options);
+Result<UnitStageCosts> stage_times(const ScheduleOptions& options);
 // All usage errors at once, then the generator's own rules.
 Result<ScheduleRun> run_schedule(const ScheduleOptions& options);
 

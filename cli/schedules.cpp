@@ -28,7 +28,7 @@ std::string virtual_text(const GeneratorInfo& info) {
 const char* mark(bool yes) { return yes ? "yes" : "-"; }
 
 int list_schedules(Console& console) {
-    TextTable table({"Schedule", "Title", "Semantics", "Steps end with", "Virtual", "Splits B", "By cost", "Source"});
+    TextTable table({"Schedule", "Title", "Semantics", "Step ends", "Virtual", "Splits", "By cost"});
     Json json = document("schedules");
     json["schedules"] = Json::array();
     for (const ScheduleGenerator* generator : schedule_generators()) {
@@ -36,7 +36,7 @@ int list_schedules(Console& console) {
         json["schedules"].push_back(info_to_json(info));
         table.add_row({TableCell(info.name, TextStyle::Bold), info.title, std::string(to_string(info.semantics)),
                        std::string(to_string(info.boundary)), virtual_text(info), mark(info.splits_backward),
-                       mark(info.uses_costs), TableCell(info.source, TextStyle::Dim)});
+                       mark(info.uses_costs)});
     }
     table.align(4, Align::Left);
     if (console.json) {
@@ -51,9 +51,9 @@ int list_schedules(Console& console) {
 
 void define_schedules(Command& command) {
     command.details(
-        "Steps end with: barrier (no rank starts a step before all have ended the last), rank-local (each rank goes on when it "
-        "is done), none (no flush at all). Virtual: stages a rank may hold. Splits B: input and weight gradients are "
-        "computed apart. By cost: stage times and memory decide the order.");
+        "Step ends: barrier (no rank starts a step before all have ended the last), rank-local (each rank goes on when it "
+        "is done), none (no flush at all). Virtual: stages a rank may hold. Splits: input and weight gradients are "
+        "computed apart. By cost: stage times and memory decide the order. --json adds the paper behind each.");
     command.example("schedules", "as a table");
     command.run([](Console& console) { return list_schedules(console); });
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/common/wrap.hpp"
+
 namespace tw::cli {
 namespace {
 
@@ -12,24 +14,6 @@ constexpr std::size_t kColumns = 100;
 constexpr std::size_t kWidestLabel = 30;
 
 std::string heading(std::string_view text, bool colour) { return "\n" + styled(text, TextStyle::Bold, colour) + "\n"; }
-
-// Words of `text` in lines of at most `width` columns, each after the first preceded by `indent` blanks.
-std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
-    std::string out, line;
-    std::size_t begin = 0;
-    while (begin < text.size()) {
-        const std::size_t end = std::min(text.find(' ', begin), text.size());
-        const std::string_view word = text.substr(begin, end - begin);
-        if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
-            out += line + "\n" + std::string(indent, ' ');
-            line.clear();
-        }
-        if (!line.empty()) line += ' ';
-        line += word;
-        begin = end + 1;
-    }
-    return out + line;
-}
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
@@ -42,7 +26,7 @@ std::string two_columns(const Rows& rows) {
     for (const auto& [label, text] : rows) {
         out += "  " + pad_right(label, width);
         out += display_width(label) > width ? "\n" + std::string(width + 4, ' ') : "  ";
-        out += wrapped(text, kColumns - width - 4, width + 4) + "\n";
+        out += wrap(text, kColumns - width - 4, width + 4) + "\n";
     }
     return out;
 }
@@ -102,9 +86,9 @@ std::string program_help(const Commands& commands, bool colour) {
 }
 
 std::string command_help(const Command& command, bool colour) {
-    std::string out = wrapped(command.summary() + ".", kColumns, 0) + "\n";
+    std::string out = wrap(command.summary() + ".", kColumns, 0) + "\n";
     out += heading("Usage", colour) + "  " + usage_line(command) + "\n";
-    if (!command.details().empty()) out += "\n" + wrapped(command.details(), kColumns, 0) + "\n";
+    if (!command.details().empty()) out += "\n" + wrap(command.details(), kColumns, 0) + "\n";
     Rows arguments, options;
     for (const OptionSpec& option : command.options()) {
         std::string help = option.help;

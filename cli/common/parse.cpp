@@ -18,7 +18,8 @@ struct CommonFlags {
         app.set_help_flag("");
         app.add_flag("-h,--help", help);
         app.add_flag("--json", json);
-        app.add_option("--color", colour)->expected(1);
+        app.add_option("--color", colour)->expected(1)->allow_extra_args(false)->multi_option_policy(
+            CLI::MultiOptionPolicy::TakeAll);
         app.allow_extras();
     }
 };
@@ -40,7 +41,10 @@ void add_options(const Command& command, ParsedCommand& parsed) {
         } else if (option.repeated) {
             parsed.app->add_option(option.name, parsed.values[i])->expected(1, 1 << 20);
         } else {
-            parsed.app->add_option(option.name, parsed.values[i])->expected(1);
+            parsed.app->add_option(option.name, parsed.values[i])
+                ->expected(1)
+                ->allow_extra_args(false)
+                ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
         }
     }
 }
@@ -84,6 +88,8 @@ void assign_values(Command& command, const ParsedCommand& parsed, Errors& errors
             continue;
         }
         option.given = !parsed.values[i].empty();
+        if (!option.repeated && parsed.values[i].size() > 1)
+            usage_error(errors, "is given more than once", option.long_name());
         for (const std::string& value : parsed.values[i]) {
             const Status status = option.assign(value);
             if (status) continue;
@@ -156,6 +162,9 @@ Invocation parse_command_line(const Commands& commands, const std::vector<std::s
     try {
         std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes them from the back
         app.parse(std::move(reversed));
+    } catch (const CLI::ArgumentMismatch& error) {  // "--stages: 1 required TEXT missing"
+        const std::string text = error.what();
+        syntax_error = text.substr(0, text.find(':')) + " needs a value";
     } catch (const CLI::ParseError& error) {
         syntax_error = error.what();
     }

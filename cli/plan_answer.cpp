@@ -1,0 +1,69 @@
+#include "cli/plan_answer.hpp"
+
+#include <fmt/format.h>
+
+#include "base/si_format.hpp"
+#include "sim/report/report_json.hpp"
+
+namespace tw::cli {
+
+Result<std::vector<FoundPlan>> simulate_found(const Simulator& simulator, const PlanAnswer& answer) {
+    std::vector<FoundPlan> found;
+    for (const RankedPlan& ranked : answer.plans) {
+        auto report = simulator.simulate(ranked.plan);
+        if (!report) return report.errors();
+        found.push_back({std::move(*report), ranked.tied});
+    }
+    return found;
+}
+
+Json search_to_json(const SearchStatistics& search) {
+    Json pruned = Json::object();
+    for (const auto& [rule, count] : search.pruned) pruned[rule] = count;
+    return Json{{"configurations", search.configurations},
+                {"pruned", std::move(pruned)},
+                {"simulated", search.simulated},
+                {"proven_optimal", search.proven_optimal},
+                {"interrupted", search.interrupted},
+                {"wall_s", search.wall_s}};
+}
+
+Json found_to_json(const FoundPlan& found) {
+    Json json = report_to_json(found.report);
+    json["tied"] = found.tied;
+    return json;
+}
+
+void print_found(const std::vector<FoundPlan>& found, Console& console) {
+    TextTable table({"", "Plan", "Step", "", "Rate", "MFU", "Bubble", "Memory", "Semantics"});
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const SimulationReport& report = found[i].report;
+        const std::string place = i > 0 && found[i].tied ? "=" : std::to_string(i + 1);
+        const bool synchronous = report.plan.semantics == Semantics::Synchronous;
+        table.add_row({place, TableCell(summary(report.plan), i == 0 ? TextStyle::Bold : TextStyle::Plain),
+                       format_duration(report.step_time_s), "± " + format_duration(report.step_time_sigma_s, 2),
+                       format_rate(report.tokens_per_s, "tokens/s"), format_percent(report.mfu),
+                       format_percent(report.bubble_fraction), format_bytes(report.peak_device_bytes),
+                       TableCell(std::string(to_string(report.plan.semantics)),
+                                 synchronous ? TextStyle::Dim : TextStyle::Yellow)});
+    }
+    table.align(0, Align::Right);
+    table.align(1, Align::Left);
+    table.align(3, Align::Left);
+    console.out_table(table);
+}
+
+std::string search_sentence(const SearchStatistics& search) {
+    std::string text = fmt::format("{} configurations, {} simulated", format_count(search.configurations),
+                                   format_count(search.simulated));
+    std::string rules;
+    for (const auto& [rule, count] : search.pruned) {
+        rules += fmt::format("{}{} by {}", rules.empty() ? "" : ", ", format_count(count), rule);
+    }
+    if (!rules.empty()) text += "; left out: " + rules;
+    const std::string wall = format_duration(search.wall_s);
+    if (search.proven_optimal) return text + ". Proven best, in " + wall + ".";
+    return text + (search.interrupted ? ". Interrupted after " : ". Not proven best, after ") + wall + ".";
+}
+
+}  // namespace tw::cli

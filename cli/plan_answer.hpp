@@ -1,0 +1,29 @@
+// What a search answers, for people and for programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "cli/common/console.hpp"
+#include "planner/request.hpp"
+
+namespace tw::cli {
+
+// A plan that was found, simulated in full.
+struct FoundPlan {
+    SimulationReport report;
+    bool tied = false;
+};
+
+// All of an answer's plans simulated; an error where one cannot be.
+Result<std::vector<FoundPlan>> simulate_found(const Simulator& simulator, const PlanAnswer& answer);
+
+Json search_to_json(const SearchStatistics& search);
+Json found_to_json(const FoundPlan& found);
+
+void print_found(const std::vector<FoundPlan>& found, Console& console);
+// "1,203,400 configurations, 87 simulated; left out 1.2M by bound, ...: proven best in 1.2 s".
+std::string search_sentence(const SearchStatistics& search);
+
+}  // namespace tw::cli

@@ -1,0 +1,115 @@
+// What the program prints, word for word: the files of tests/golden/expected. TRAINWRIGHT_UPDATE_GOLDEN=1 rewrites them
+// and shows what changed.
+#include <gtest/gtest.h>
+
+#include "plan/schedule/generator.hpp"
+#include "tests/golden/run_program.hpp"
+
+namespace tw {
+namespace {
+
+struct Case {
+    std::string name;  // of the file
+    std::string arguments;
+};
+
+std::vector<Case> all_cases() {
+    std::vector<Case> cases{
+        {"help", "--help"},
+        {"version", "--version"},
+        {"version-json", "--version --json"},
+        {"no-command", ""},
+        {"help-plan", "plan --help"},
+        {"help-simulate", "simulate --help"},
+        {"help-explain", "explain --help"},
+        {"help-diff", "diff --help"},
+        {"help-schedule", "schedule --help"},
+        {"help-inspect", "inspect --help"},
+        {"models-llama", "models llama3"},
+        {"models-llama-json", "models llama3-8b --json"},
+        {"schedules", "schedules"},
+        {"schedules-json", "schedules --json"},
+        {"collectives", "collectives"},
+        {"schedule-json", "schedule zb-h1 --stages 4 --microbatches 8 --forward 1 --backward 2 --json"},
+        {"schedule-pipedream-json", "schedule pipedream -p 2 -m 4 --backward-input 1 --backward-weight 0.5 --json"},
+        {"schedule-replicas", "schedule pipedream -p 2 -m 6 --replicas 3,1"},
+        {"schedule-units", "schedule gpipe -p 2 -m 2 --forward 1.5ms --backward 3ms --transfer 250us"},
+        {"schedule-uneven-parts", "schedule zb-h2 -p 4 -m 8 --backward 3 --backward-weight 1"},
+        {"schedule-text", "schedule 1f1b -p 2 -m 2 --text"},
+        {"schedule-csv", "schedule 1f1b -p 2 -m 2 --csv"},
+        {"schedule-colour", "schedule 1f1b -p 2 -m 2 --color always"},
+        {"error-unknown-command", "schedul zb-h1"},
+        {"error-unknown-option", "schedule zb-h1 --stagse 4 --microbatches 8"},
+        {"error-unknown-root-option", "--jsn models"},
+        {"error-unknown-schedule", "schedule zb-h3 -p 4 -m 8"},
+        {"error-missing-options", "schedule 1f1b"},
+        {"error-missing-value", "schedule 1f1b -m 4 --stages"},
+        {"error-given-twice", "schedule 1f1b -m 4 --stages 4 --stages 5"},
+        {"error-many-at-once", "schedule 1f1b -p x -m 0 --virtual 1.5"},
+        {"error-bad-times", "schedule 1f1b -p 2 -m 2 --forward nan --backward -1 --transfer 5parsecs"},
+        {"error-backward-parts", "schedule 1f1b -p 2 -m 2 --backward 3 --backward-input 1 --backward-weight 1"},
+        {"error-schedule-shape", "schedule interleaved -p 4 -m 9 --virtual 2"},
+        {"error-schedule-too-large", "schedule gpipe -p 4096 -m 1048576"},
+        {"error-replicas", "schedule pipedream -p 2 -m 4 --replicas 2,x"},
+        {"error-color", "models --color sometimes"},
+        {"error-no-such-model", "models nosuchmodel"},
+        {"error-extra-argument", "clusters all"},
+        {"error-plan-names", "plan --model lama3-70b --cluster h10:64 --global-batch 8 --fix tpp=8 --precision bf61"},
+        {"error-plan-names-2", "plan --model lama3-70b --cluster h10:64 --global-batch 8 --fix tpp=8,sp=maybe"},
+        {"error-plan-missing", "plan --model gpt2-tiny"},
+        {"error-no-file", "simulate missing.json"},
+        {"error-truncated", "simulate truncated.json"},
+        {"error-not-a-plan", "simulate not-a-plan.json"},
+        {"error-many-in-plan", "simulate many-errors.json"},
+        {"error-illegal-plan", "simulate illegal.json"},
+        {"error-completion", "completion tcsh"},
+        {"inspect-plan", "inspect tiny.json"},
+        {"inspect-many", "inspect tiny.json truncated.json missing.json"},
+        {"inspect-json", "inspect truncated.json --json"},
+        {"check", "check tiny.json"},
+        {"check-illegal-megatron", "check illegal.json --for megatron"},
+        {"check-illegal-json", "check illegal.json --json"},
+        {"error-check-framework", "check tiny.json --for megatrn"},
+    };
+    for (const std::string& schedule : schedule_names()) {
+        cases.push_back({"schedule-" + schedule, "schedule " + schedule + " --stages 4 --microbatches 8"});
+    }
+    return cases;
+}
+
+class ProgramOutputTest : public testing::TestWithParam<Case> {};
+
+TEST_P(ProgramOutputTest, IsAsKept) {
+    const test::ProgramOutput output = test::run_program(GetParam().arguments);
+    std::string text = "$ trainwright " + GetParam().arguments + "\n" + output.out;
+    if (!output.err.empty()) text += "--- stderr\n" + output.err;
+    text += "--- exit " + std::to_string(output.code) + "\n";
+
+    const std::filesystem::path kept = TW_SOURCE_DIR "/tests/golden/expected/" + GetParam().name + ".txt";
+    if (text == test::read_file(kept)) return;
+    const std::filesystem::path now = test::scratch_folder() / "now.txt";
+    test::write_file(now, text);
+    const int differs = std::system(("diff -uN '" + kept.string() + "' '" + now.string() + "'").c_str());
+    if (const char* update = std::getenv("TRAINWRIGHT_UPDATE_GOLDEN"); update != nullptr && *update == '1') {
+        test::write_file(kept, text);
+        return;
+    }
+    ADD_FAILURE() << kept.filename() << " differs (" << differs << "); TRAINWRIGHT_UPDATE_GOLDEN=1 rewrites it";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ProgramOutputTest, testing::ValuesIn(all_cases()), [](const auto& test) {
+    std::string name = test.param.name;
+    for (char& c : name) c = c == '-' ? '_' : c;
+    return name;
+});
+
+TEST(ProgramOutput, EveryKeptFileHasItsCase) {
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(TW_SOURCE_DIR "/tests/golden/expected")) {
+        files += entry.is_regular_file() ? 1U : 0U;
+    }
+    EXPECT_EQ(files, all_cases().size());
+}
+
+}  // namespace
+}  // namespace tw
