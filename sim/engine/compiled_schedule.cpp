@@ -164,10 +164,10 @@ class Compiler {
     }
 
     // The replica whose node this replica shares: its own where the instruction does not rendezvous with
-    // others. Collectives of group 0 join all replicas; compute joins the tensor replicas of one data
-    // replica.
+    // others. Collectives of group 0 join the data replicas of one tensor index; compute joins the tensor
+    // replicas of one data replica.
     [[nodiscard]] int rendezvous_leader(const Instruction& in, int replica) const {
-        if (is_collective(in.opcode)) return 0;
+        if (is_collective(in.opcode)) return replica % replication_.tensor;
         return is_compute(in.opcode) ? replica - replica % replication_.tensor : replica;
     }
 

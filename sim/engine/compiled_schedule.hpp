@@ -18,10 +18,10 @@
 namespace tw {
 
 // Replicas that are simulated one by one where they are not identical (slow ranks, jitter). Replica r of
-// pipeline rank p is global program r * ranks + p. Collectives of group 0 on the Dp stream rendezvous over
-// all `data` replicas; compute instructions rendezvous over the `tensor` replicas of a data replica, which
-// run in lockstep. A shared node takes its duration from the first of its replicas, so a cost table holds the
-// slowest member's duration there.
+// pipeline rank p is global program r * ranks + p; r = data index * tensor + tensor index. Collectives of
+// group 0 on the Dp stream rendezvous over the `data` replicas of equal tensor index; compute instructions
+// rendezvous over the `tensor` replicas of a data replica, which run in lockstep. A shared node takes its
+// duration from the first of its replicas, so a cost table holds the slowest member's duration there.
 struct Replication {
     int data = 1;
     int tensor = 1;

@@ -53,6 +53,7 @@ class FlowBuilder {
     }
 
     FlowTable build() {
+        const int first_replicas = compiled_.pipeline_ranks * expansion_.replication().tensor;
         for (int r = 0; r < compiled_.ranks; ++r) {
             const int p = r % compiled_.pipeline_ranks;
             for (int k = 0; k < compiled_.classes; ++k) {
@@ -65,8 +66,8 @@ class FlowBuilder {
                     if (key.opcode == Opcode::AllReduce &&
                         schedule_.groups[key.group].front() == static_cast<std::uint16_t>(p))
                         add_tied(r, key, slot);
-                } else if (r < compiled_.pipeline_ranks && pipeline_rank(key.stage) == p) {
-                    add_gradients(r, key, slot);  // on replica 0's slot, which the shared node has
+                } else if (r < first_replicas && pipeline_rank(key.stage) == p) {
+                    add_gradients(r, key, slot);  // the first data replica's slot, which the shared node has
                 }
             }
         }
@@ -188,7 +189,8 @@ class FlowBuilder {
         }
         if (replicas_.size <= 1) return;
         std::vector<int> ranks;
-        for (int r = program; r < compiled_.ranks; r += compiled_.pipeline_ranks)
+        const int stride = compiled_.pipeline_ranks * expansion_.replication().tensor;
+        for (int r = program; r < compiled_.ranks; r += stride)
             ranks.push_back(expansion_.rank_of(r));
         const bool network = replicas_.nodes > 1;
         add_collective(slot, ranks, network,

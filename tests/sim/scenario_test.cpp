@@ -1,0 +1,219 @@
+// Scenarios on real plans: what a slow rank, a slow or dead interface and jitter do, and who is named.
+#include "sim/scenario/scenario.hpp"
+
+#include <gtest/gtest.h>
+
+#include "models/load_model.hpp"
+#include "plan/stage_partition.hpp"
+
+namespace tw {
+namespace {
+
+ParallelPlan make_plan(const LayerGraph& graph, DeviceMesh mesh, int microbatches) {
+    ParallelPlan plan;
+    plan.mesh = mesh;
+    plan.microbatches = microbatches;
+    plan.global_batch = std::int64_t{microbatches} * mesh.dp;
+    plan.seq_len = 1024;
+    plan.zero_stage = 1;
+    plan.sequence_parallel = mesh.tp > 1;
+    plan.framework = "megatron";
+    plan.stages = uniform_partition(graph, mesh.pp, RecomputeMode::None);
+    return plan;
+}
+
+struct Case {
+    std::shared_ptr<const Environment> environment;
+    ParallelPlan plan;
+
+    Case(const std::string& model, const std::string& cluster, DeviceMesh mesh, int microbatches) {
+        auto loaded = load_model(model);
+        auto machines = load_cluster(cluster);
+        EXPECT_TRUE(loaded.has_value() && machines.has_value());
+        plan = make_plan(loaded->graph, mesh, microbatches);
+        auto made = make_environment(std::move(loaded->graph), std::move(*machines));
+        EXPECT_TRUE(made.has_value());
+        environment = *made;
+    }
+    [[nodiscard]] ScenarioResult run(const Scenario& scenario) const {
+        const Simulator simulator(environment);
+        auto result = simulate_scenario(simulator, plan, scenario);
+        EXPECT_TRUE(result.has_value()) << (result.has_value() ? "" : to_string(result.errors()));
+        return result.has_value() ? std::move(*result) : ScenarioResult{};
+    }
+};
+
+DeviceMesh mesh(int dp, int pp, int tp) {
+    DeviceMesh m;
+    m.dp = dp;
+    m.pp = pp;
+    m.tp = tp;
+    return m;
+}
+
+Case data_parallel() {
+    return {"gpt2-small", "h100:4", mesh(4, 1, 1), 2};
+}
+Case three_axes() {
+    return {"gpt2-large", "dgx-h100:16", mesh(4, 2, 2), 4};
+}
+
+const ScenarioRank& rank_of(const ScenarioResult& result, int rank) {
+    for (const ScenarioRank& r : result.ranks)
+        if (r.rank == rank) return r;
+    ADD_FAILURE() << "rank " << rank << " is not in the result";
+    return result.ranks.front();
+}
+
+TEST(Scenario, WithoutTroubleNothingChangesAndNobodyIsNamed) {
+    for (const Case& c : {data_parallel(), three_axes()}) {
+        Scenario clean;
+        const ScenarioResult one = c.run(clean);
+        EXPECT_EQ(one.slowdown, 1.0);
+        EXPECT_EQ(one.straggler, -1);
+        EXPECT_EQ(one.programs, c.plan.mesh.pp);
+        // Every rank by itself: symmetry gave the same.
+        clean.all_ranks = true;
+        const ScenarioResult all = c.run(clean);
+        EXPECT_EQ(all.programs, c.plan.mesh.devices());
+        EXPECT_NEAR(all.mean_step_s, one.mean_step_s, 1e-9 * one.mean_step_s);
+        EXPECT_EQ(all.straggler, -1);
+        EXPECT_EQ(all.ranks.size(), static_cast<std::size_t>(c.plan.mesh.devices()));
+        // Without contention it is what `simulate` says.
+        clean.all_ranks = clean.contention = false;
+        const ScenarioResult nominal = c.run(clean);
+        EXPECT_NEAR(nominal.mean_step_s, nominal.nominal_step_s, 1e-9 * nominal.mean_step_s);
+        EXPECT_GE(one.mean_step_s, nominal.mean_step_s * (1 - 1e-9));
+    }
+}
+
+// cases.md UC-79: 200 ms injected into rank 1's backward; the gradients' all-reduce equalises everybody's
+// backward, but ranks 0, 2 and 3 wait about 200 ms at it and rank 1 does not.
+TEST(Scenario, TheRankThatOthersWaitForIsNamed) {
+    const Case c = data_parallel();
+    Scenario scenario;
+    scenario.delays = {{{1, -1}, true, 0.2}};
+    const ScenarioResult result = c.run(scenario);
+    EXPECT_EQ(result.straggler, 1);
+    EXPECT_NEAR(result.straggler_delay_s, 0.2, 0.01);
+    EXPECT_NEAR(result.mean_step_s - result.clean_step_s, 0.2, 0.01);
+    EXPECT_NEAR(rank_of(result, 1).wait_s, 0, 0.005);
+    EXPECT_NEAR(rank_of(result, 0).wait_s, 0.2, 0.01);
+    EXPECT_EQ(result.programs, 2);  // rank 1, and rank 0 for the three others
+
+    scenario.all_ranks = true;
+    const ScenarioResult all = c.run(scenario);
+    EXPECT_EQ(all.straggler, 1);
+    EXPECT_EQ(all.programs, 4);
+    EXPECT_NEAR(all.mean_step_s, result.mean_step_s, 1e-9);
+    for (const int other : {0, 2, 3})
+        EXPECT_NEAR(rank_of(all, other).wait_s, 0.2, 0.01);
+}
+
+TEST(Scenario, ASlowRankIsFoundInsideThePipelineAndTheTensorGroup) {
+    const Case c = three_axes();  // ranks: tp + 2 dp + 8 pp
+    for (const int slow : {0, 3, 10, 13}) {
+        Scenario scenario;
+        scenario.slow_ranks = {{{slow, -1}, 1.5}};
+        const ScenarioResult result = c.run(scenario);
+        EXPECT_EQ(result.straggler, slow) << result.symmetry;
+        EXPECT_GT(result.slowdown, 1.1);
+        EXPECT_LT(result.slowdown, 1.5 + 1e-9);
+        EXPECT_EQ(result.programs, 4);  // two data replicas of a pipeline of two
+        scenario.all_ranks = true;
+        const ScenarioResult all = c.run(scenario);
+        EXPECT_NEAR(all.mean_step_s, result.mean_step_s, 2e-3 * result.mean_step_s);
+        EXPECT_EQ(all.straggler, slow);
+    }
+}
+
+TEST(Scenario, SlowingEveryRankAlikeNeedsNoReplicas) {
+    const Case c = three_axes();
+    Scenario scenario;
+    scenario.slow_ranks = {{{-1, 0}, 1.25}, {{-1, 1}, 1.25}};
+    const ScenarioResult result = c.run(scenario);
+    EXPECT_EQ(result.programs, 2);
+    EXPECT_EQ(result.straggler, -1);
+    EXPECT_GT(result.slowdown, 1.05);
+    EXPECT_LE(result.slowdown, 1.25 + 1e-9);
+}
+
+// Gradients cross nodes here: 16 nodes of one device's worth each would hide it, so tp 8 fills a node.
+Case across_nodes() {
+    Case c{"llama2-7b", "dgx-h100:32", mesh(4, 1, 8), 2};
+    return c;
+}
+
+TEST(Scenario, ASlowInterfaceSlowsTheGradients) {
+    const Case c = across_nodes();
+    Scenario scenario;
+    scenario.slow_nics = {{2, 5, 0.1}};
+    const ScenarioResult result = c.run(scenario);
+    EXPECT_GT(result.slowdown, 1.02);
+    EXPECT_EQ(result.straggler, -1);  // nobody computes late
+    EXPECT_GT(result.slowed_share, 0);
+    double previous = 1;
+    for (const double rate : {0.5, 0.2, 0.05}) {
+        scenario.slow_nics = {{2, 5, rate}};
+        const double slowdown = c.run(scenario).slowdown;
+        EXPECT_GE(slowdown, previous);
+        previous = slowdown;
+    }
+}
+
+TEST(Scenario, ADeadInterfaceSharesItsNeighbours) {
+    const Case c = across_nodes();
+    Scenario scenario;
+    scenario.dead_nics = {{1, 3}};
+    const ScenarioResult dead = c.run(scenario);
+    EXPECT_GT(dead.slowdown, 1.005);
+    // Two devices on one interface: as if that one had half its rate.
+    Scenario half;
+    half.slow_nics = {{1, 4, 0.5}};
+    EXPECT_NEAR(dead.mean_step_s, c.run(half).mean_step_s, 0.02 * dead.mean_step_s);
+}
+
+TEST(Scenario, JitterHasItsMeanAndDependsOnTheSeedAlone) {
+    const Case c = data_parallel();
+    Scenario scenario;
+    scenario.jitter = {7, 0.05, 0.02};
+    scenario.steps = 8;
+    const ScenarioResult first = c.run(scenario), again = c.run(scenario);
+    EXPECT_EQ(first.step_s, again.step_s);
+    EXPECT_EQ(first.step_s.size(), 8U);
+    EXPECT_EQ(first.programs, 4);
+    EXPECT_GT(first.mean_step_s, first.clean_step_s);  // the slowest of four sets the pace
+    EXPECT_LT(first.mean_step_s, 1.3 * first.clean_step_s);
+    EXPECT_GE(first.max_step_s, first.mean_step_s);
+    scenario.jitter.seed = 8;
+    EXPECT_NE(first.step_s, c.run(scenario).step_s);
+    // Which replicas are simulated does not change a draw.
+    scenario.jitter.seed = 7;
+    scenario.all_ranks = true;
+    EXPECT_EQ(first.step_s, c.run(scenario).step_s);
+}
+
+TEST(Scenario, RefusesWhatIsNotThere) {
+    const Case c = data_parallel();
+    const Simulator simulator(c.environment);
+    Scenario scenario;
+    scenario.slow_ranks = {{{4, -1}, 2}, {{-1, 9}, 2}};
+    scenario.delays = {{{77, -1}, true, 1}};
+    scenario.slow_nics = {{3, -1, 0.5}};
+    scenario.dead_nics = {{0, 99}};
+    const auto result = simulate_scenario(simulator, c.plan, scenario);
+    ASSERT_FALSE(result.has_value());
+    EXPECT_EQ(result.errors().size(), 5U) << to_string(result.errors());
+    EXPECT_NE(result.error().message.find("rank 4"), std::string::npos);
+
+    scenario = {};
+    const Case apart = across_nodes();
+    for (int nic = 0; nic < 8; ++nic)
+        scenario.dead_nics.push_back({1, nic});
+    const auto dark = simulate_scenario(Simulator(apart.environment), apart.plan, scenario);
+    ASSERT_FALSE(dark.has_value());
+    EXPECT_EQ(dark.error().code, ErrorCode::Infeasible);
+}
+
+}  // namespace
+}  // namespace tw
