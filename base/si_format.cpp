@@ -108,7 +108,11 @@ Result<double> parse_quantity(std::string_view text, std::span<const std::span<c
 std::string format_duration(double seconds, int digits) {
     if (!std::isfinite(seconds)) return not_finite(seconds);
     if (seconds == 0) return "0 s";
-    const Scaled s = scale(seconds, kDurations, digits);
+    // A step of 105 s is compared with one of 98 s: minutes only from ten on.
+    const bool below_ten_minutes = round_significant(std::abs(seconds), digits) < 600;
+    const Scaled s = scale(
+        seconds, below_ten_minutes ? std::span(kDurations).subspan(3) : std::span<const UnitStep>(kDurations),
+        digits);
     return fmt::format("{} {}", s.number, s.unit);
 }
 

@@ -47,6 +47,7 @@ std::string summary(const ParallelPlan& plan) {
         if (always || value != 1) text += fmt::format("{}{}{}", text.empty() ? "" : " ", name, value);
     };
     degree("tp", plan.mesh.tp, true);
+    if (plan.sequence_parallel) text += " sp";
     degree("pp", plan.mesh.pp, true);
     degree("dp", plan.mesh.dp, true);
     degree("cp", plan.mesh.cp, false);
@@ -56,10 +57,13 @@ std::string summary(const ParallelPlan& plan) {
     degree("mbs", plan.microbatch, true);
     text += fmt::format(" {}", plan.schedule);
     if (plan.zero_stage > 0) text += fmt::format(" zero{}", plan.zero_stage);
+    if (plan.zero_stage > 0 && plan.zero_shard > 0) text += fmt::format("/{}", plan.zero_shard);
     if (recompute_differs(plan)) {
         text += " recompute-mixed";
     } else if (plan.recompute != RecomputeMode::None) {
         text += fmt::format(" {}", to_string(plan.recompute));
+        const int blocks = plan.stages.empty() ? -1 : plan.stages.front().recompute_layers;
+        if (plan.recompute == RecomputeMode::Full && blocks >= 0) text += fmt::format(":{}", blocks);
     }
     if (plan.offload_optimizer > 0) text += " offload";
     return text;

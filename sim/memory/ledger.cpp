@@ -296,10 +296,12 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
                                        const PlanCost& costs, const LoweredSchedule& lowered) {
     const Schedule& schedule = lowered.schedule;
     const Footprints f = footprints(environment, plan, costs);
+    // Anew, so that the peak's instruction counts transfers too.
+    const std::vector<RankMemoryProfile> profiles = memory_profile(schedule);
     std::vector<StageMemory> result;
     for (int r = 0; r < schedule.ranks(); ++r) {
         const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
-        const RankMemoryProfile& profile = lowered.memory[static_cast<std::size_t>(r)];
+        const RankMemoryProfile& profile = profiles[static_cast<std::size_t>(r)];
         const RankParameters parameters = rank_parameters(plan, costs, schedule.rank_of_stage, r);
         const DynamicPeak peak = dynamic_peak(profile, f.stages, f.parameter_bytes);
         const double layer = largest_layer(environment.graph, plan, costs, schedule.rank_of_stage, r);

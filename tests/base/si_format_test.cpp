@@ -16,7 +16,9 @@ TEST(SiFormat, Durations) {
     EXPECT_EQ(format_duration(0.0121), "12.1 ms");
     EXPECT_EQ(format_duration(12.34e-6), "12.3 µs");
     EXPECT_EQ(format_duration(59.5), "59.5 s");
-    EXPECT_EQ(format_duration(90), "1.50 min");
+    EXPECT_EQ(format_duration(90), "90.0 s");
+    EXPECT_EQ(format_duration(105.66), "106 s");
+    EXPECT_EQ(format_duration(600), "10.0 min");
     EXPECT_EQ(format_duration(7200), "2.00 h");
     EXPECT_EQ(format_duration(34 * 86400.0), "34.0 d");
     EXPECT_EQ(format_duration(-0.25), "-250 ms");
