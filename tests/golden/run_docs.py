@@ -27,7 +27,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ANYTHING = "[...]"
 EXIT = re.compile(r"\[exit (\d+)\]")
-TIMEOUT_S = 120
+TIMEOUT_S = 300
+CONTEXT = 6  # characters beside a wildcard that an update must find again
 
 
 @dataclass
@@ -76,14 +77,32 @@ def same(expected, actual):
     return len(actual) in reachable
 
 
+def remarked(pattern, line):
+    """The line with the pattern's wildcards, put where the text around them stands; None where it does not stand there."""
+    parts, marked = pattern.split(ANYTHING), ""
+    for before, after in zip(parts, parts[1:]):
+        start = line.find(before[-CONTEXT:])
+        if start < 0:
+            return None
+        start += len(before[-CONTEXT:])
+        end = line.find(after[:CONTEXT], start) if after else len(line)
+        if end < 0:
+            return None
+        marked, line = marked + line[:start] + ANYTHING, line[end:]
+    return marked + line
+
+
 def updated(expected, actual):
-    """The actual lines, with those expected ones kept that still match."""
+    """The actual lines, with those expected ones kept that still match, and their wildcards where they do not."""
     lines, at, skip = [], 0, False
     for pattern in expected:
         if pattern.strip() == ANYTHING:
             skip = True
             continue
         found = next((i for i in range(at, len(actual)) if matches(pattern, actual[i])), None)
+        if found is None and ANYTHING in pattern:
+            found = next((i for i in range(at, len(actual)) if remarked(pattern, actual[i])), None)
+            pattern = pattern if found is None else remarked(pattern, actual[found])
         if found is None:
             continue
         lines += [ANYTHING] if skip else actual[at:found]

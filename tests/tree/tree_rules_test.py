@@ -109,6 +109,10 @@ class Documents(unittest.TestCase):
                          ["took [...] s", "[...]", "end"])
         self.assertEqual(run_docs.updated(["gone", "b"], ["a", "b", "c"]), ["a", "b", "c"])
 
+    def test_an_update_puts_wildcards_back_where_the_line_has_changed(self):
+        self.assertEqual(run_docs.updated(["12 plans in [...] s, best [...]"], ["x", "13 plans in 4.1 s, best 7"]),
+                         ["x", "13 plans in [...] s, best [...]"])
+
     def test_a_wrong_document_fails_and_is_rewritten(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "a.md"
