@@ -43,6 +43,9 @@ LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& pl
         options.grad_sync = LoweringOptions::GradSync::None;
     } else if (plan.zero_stage > 0) {
         options.grad_sync = LoweringOptions::GradSync::ReduceScatter;
+        // Sharded gradients leave no room to accumulate whole ones: they are scattered after every microbatch
+        // (DeepSpeed ZeRO-2, PyTorch FSDP SHARD_GRAD_OP).
+        options.sync_every_microbatch = plan.zero_stage == 2 && plan.microbatches > 1;
         options.gather_params_after_step = true;
         options.overlap_param_gather = plan.overlap.param_gather;
     }

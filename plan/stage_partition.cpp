@@ -102,6 +102,16 @@ std::vector<int> torchtitan_split(int blocks, int stages, int first_weight, int 
     return counts;
 }
 
+void assign_node_groups(const Cluster& cluster, const DeviceMesh& mesh,
+                        std::span<const std::uint16_t> rank_of_stage, std::vector<StageSpec>& stages) {
+    if (cluster.uniform()) return;
+    const int devices_per_rank = mesh.devices() / mesh.pp;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        const NodeGroup& group = cluster.group_of(rank_of_stage[s] * devices_per_rank);
+        stages[s].node_group = static_cast<int>(&group - cluster.groups.data());
+    }
+}
+
 std::vector<int> blocks_per_stage(const LayerGraph& graph, std::span<const StageSpec> stages) {
     const std::vector<int> vertices = block_vertices(graph);
     std::vector<int> counts;
@@ -114,6 +124,56 @@ std::vector<int> blocks_per_stage(const LayerGraph& graph, std::span<const Stage
     return counts;
 }
 
+namespace {
+
+std::vector<double> prefix_sums(std::span<const double> values) {
+    std::vector<double> sums(values.size() + 1, 0.0);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        sums[i + 1] = sums[i] + values[i];
+    return sums;
+}
+
+// Without capacities, weights >= 0: parts as long as a bottleneck allows need the fewest, and fewer parts can
+// always be cut further. So the least bottleneck is the first of a rising sequence under which they suffice;
+// each candidate is the smallest value that lengthens some part of the one before.
+std::vector<int> min_max_parts(const std::vector<double>& before, std::size_t stages) {
+    const std::size_t n = before.size() - 1;
+    // No partition beats its longest layer or the mean (less the roundings of a sum).
+    double bottleneck = before[n] / static_cast<double>(stages) * (1 - 1e-12);
+    for (std::size_t i = 0; i < n; ++i)
+        bottleneck = std::max(bottleneck, before[i + 1] - before[i]);
+    while (true) {
+        double next = std::numeric_limits<double>::infinity();
+        std::size_t end = 0;
+        for (std::size_t s = 0; s < stages && end < n; ++s) {
+            const std::size_t first = end;
+            while (end < n && before[end + 1] - before[first] <= bottleneck)
+                ++end;
+            if (end < n) next = std::min(next, before[end + 1] - before[first]);
+        }
+        if (end == n) break;
+        bottleneck = next;
+    }
+    // Fewest parts of layers [i, n) under the bottleneck.
+    std::vector<std::size_t> parts(n + 1, 0);
+    for (std::size_t i = n, end = n; i-- > 0;) {
+        while (before[end] - before[i] > bottleneck)
+            --end;
+        parts[i] = parts[end] + 1;
+    }
+    std::vector<int> bounds{0};
+    std::size_t end = 0;
+    for (std::size_t left = stages; left-- > 0;) {  // the shortest part that leaves a partition of the rest
+        ++end;
+        while (parts[end] > left)
+            ++end;
+        bounds.push_back(static_cast<int>(end));
+    }
+    return bounds;
+}
+
+}  // namespace
+
 std::vector<int> min_max_partition(std::span<const double> weights, int stages, std::span<const double> bytes,
                                    std::span<const double> capacity) {
     const int n = static_cast<int>(weights.size());
@@ -123,13 +183,11 @@ std::vector<int> min_max_partition(std::span<const double> weights, int stages, 
                  "capacity: one entry a stage");
     if (stages > n) return {};
 
-    const auto prefix_sums = [n](std::span<const double> values) {
-        std::vector<double> sums(static_cast<std::size_t>(n) + 1, 0.0);
-        for (std::size_t i = 0; i < values.size(); ++i)
-            sums[i + 1] = sums[i] + values[i];
-        return sums;
-    };
     const std::vector<double> weight_before = prefix_sums(weights);
+    const auto simple = [](double w) { return w >= 0; };
+    if (capacity.empty() && std::all_of(weights.begin(), weights.end(), simple) &&
+        weight_before.back() < std::numeric_limits<double>::infinity())
+        return min_max_parts(weight_before, static_cast<std::size_t>(stages));
     const std::vector<double> bytes_before = prefix_sums(bytes);
     constexpr double kInfeasible = std::numeric_limits<double>::infinity();
     const auto at = [](const std::vector<double>& values, int i) {

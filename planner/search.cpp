@@ -266,6 +266,7 @@ class BestFirst {
             ParallelPlan plan = space_.make_plan(space_.meshes()[parent.mesh], chunk(parent),
                                                  *candidates.front(), ZeroChoice{});
             plan.stages = partitions[p];
+            space_.place_stages(plan);
             for (std::size_t s = 0; s < candidates.size(); ++s) {
                 plan.schedule = candidates[s]->info().name;
                 const std::vector<std::uint16_t> ranks = rank_of_stage(*candidates[s], schedule_shape(plan));
@@ -337,7 +338,10 @@ class BestFirst {
     [[nodiscard]] ParallelPlan plan_of(const Node& node) const {
         ParallelPlan plan = space_.make_plan(space_.meshes()[node.mesh], chunk(node),
                                              *schedules(node)[node.schedule], choices(node).zeros[node.zero]);
-        if (node.partition > 0) plan.stages = partitions_of(node)[node.partition];
+        if (node.partition > 0) {
+            plan.stages = partitions_of(node)[node.partition];
+            space_.place_stages(plan);
+        }
         return plan;
     }
 

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "plan/check_plan.hpp"
+#include "plan/lower_plan.hpp"
+#include "plan/schedule/placement.hpp"
 #include "plan/stage_partition.hpp"
 
 namespace tw {
@@ -173,7 +175,15 @@ ParallelPlan SearchSpace::make_plan(const MeshChoice& mesh, const ChunkChoice& c
     plan.stages = uniform_partition(environment_.graph, mesh.mesh.pp * chunk.virtual_stages, chunk.recompute);
     for (StageSpec& stage : plan.stages)
         stage.recompute_layers = chunk.recompute_layers;
+    place_stages(plan);
     return plan;
+}
+
+void SearchSpace::place_stages(ParallelPlan& plan) const {
+    if (environment_.cluster.uniform()) return;
+    const ScheduleGenerator& schedule = **find_schedule(plan.schedule);
+    assign_node_groups(environment_.cluster, plan.mesh, rank_of_stage(schedule, schedule_shape(plan)),
+                       plan.stages);
 }
 
 std::vector<std::string> SearchSpace::why_empty() const {

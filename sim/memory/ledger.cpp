@@ -220,6 +220,8 @@ Buffers buffers(const ParallelPlan& plan, double parameters, double largest_laye
     if (plan.mesh.dp * plan.mesh.cp > 1 && plan.framework != "megatron" && plan.zero_stage < 3) {
         b.buckets = std::min(bucket_bytes(plan), parameters * 4.0);
     }
+    if (plan.zero_stage == 2)
+        b.unsharded_gradients = largest_layer * (plan.precision.gradient_fp32 ? 4.0 : 2.0);
     if (plan.zero_stage == 3) {  // the layer in use and the one prefetched, whole
         b.gathered = 2 * largest_layer * bytes_per_element(plan.precision.compute);
         b.unsharded_gradients = largest_layer * bytes_per_element(plan.precision.gradient_reduce);
@@ -315,7 +317,7 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
             if (bytes > 0) m.addends.push_back({name, bytes, std::move(formula)});
         };
         const double element = bytes_per_element(plan.precision.compute);
-        const double grad = bytes_per_element(plan.precision.gradient_reduce);
+        const double grad = layer > 0 ? b.unsharded_gradients / layer : 0;
         add("gradient buckets", b.buckets, fmt::format("one bucket of {:.4g} B in flight", b.buckets));
         add("gathered parameters", b.gathered,
             fmt::format("2 layers x {:g} B x {:.6g} parameters", element, layer));
