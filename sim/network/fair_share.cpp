@@ -11,8 +11,12 @@ namespace {
 
 template <class T>
 auto& at(std::vector<T>& values, int index) {
-    TW_CHECK(index >= 0 && static_cast<std::size_t>(index) < values.size());
     return values[static_cast<std::size_t>(index)];
+}
+
+template <class T>
+bool has(const std::vector<T>& values, int index) {
+    return index >= 0 && static_cast<std::size_t>(index) < values.size();
 }
 
 }  // namespace
@@ -41,8 +45,10 @@ FairShare::FlowId FairShare::add(std::span<const LinkId> links, double demand) {
     }
     Flow& flow = at(flows_, id);
     flow.links.assign(links.begin(), links.end());
-    for (const LinkId link : links)
+    for (const LinkId link : links) {
+        TW_CHECK(has(links_, link));
         demand = std::min(demand, at(links_, link).capacity);
+    }
     flow.demand = flow.rate = demand;
     flow.live = true;
     for (const LinkId link_id : links) {
@@ -59,6 +65,7 @@ FairShare::FlowId FairShare::add(std::span<const LinkId> links, double demand) {
 }
 
 void FairShare::remove(FlowId id) {
+    TW_CHECK(has(flows_, id));
     Flow& flow = at(flows_, id);
     TW_CHECK(flow.live);
     for (const LinkId link_id : flow.links) {
@@ -109,7 +116,7 @@ void FairShare::solve() {
     }
     fresh_.clear();
     if (!component_.empty()) fill();
-    std::sort(touched_.begin(), touched_.end());
+    if (touched_.size() > 1) std::sort(touched_.begin(), touched_.end());
 }
 
 void FairShare::fill() {
@@ -160,11 +167,12 @@ void FairShare::fill() {
 
 double FairShare::rate(FlowId id) {
     solve();
-    TW_CHECK(at(flows_, id).live);
+    TW_CHECK(has(flows_, id) && at(flows_, id).live);
     return at(flows_, id).rate;
 }
 
 double FairShare::load(LinkId id) {
+    TW_CHECK(has(links_, id));
     solve();
     double sum = 0;
     for (const FlowId flow : at(links_, id).flows)
