@@ -49,7 +49,8 @@ LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& pl
         options.gather_params_after_step = true;
         options.overlap_param_gather = plan.overlap.param_gather;
     }
-    if (options.grad_sync != LoweringOptions::GradSync::None && options.overlap_grad_sync) {
+    const bool in_chunks = options.overlap_grad_sync && !options.sync_every_microbatch;
+    if (options.grad_sync != LoweringOptions::GradSync::None && in_chunks) {
         const double element = plan.precision.gradient_fp32 ? 4.0 : 2.0;
         for (const double p : parameters) {
             const double buckets = p * element / bucket_bytes(plan);

@@ -107,8 +107,13 @@ void assign_node_groups(const Cluster& cluster, const DeviceMesh& mesh,
     if (cluster.uniform()) return;
     const int devices_per_rank = mesh.devices() / mesh.pp;
     for (std::size_t s = 0; s < stages.size(); ++s) {
-        const NodeGroup& group = cluster.group_of(rank_of_stage[s] * devices_per_rank);
-        stages[s].node_group = static_cast<int>(&group - cluster.groups.data());
+        const int first = rank_of_stage[s] * devices_per_rank;
+        const NodeGroup* slowest = &cluster.group_of(first);
+        for (int device = first + 1; device < first + devices_per_rank; ++device) {
+            const NodeGroup& group = cluster.group_of(device);
+            if (group.device.peak(Precision::Bf16) < slowest->device.peak(Precision::Bf16)) slowest = &group;
+        }
+        stages[s].node_group = static_cast<int>(slowest - cluster.groups.data());
     }
 }
 

@@ -8,17 +8,17 @@
 namespace tw {
 namespace {
 
-// Kernels and blocking collectives of a phase, one after the other: a lower bound that adds up over layers
-// (the whole device path would not: a layer's overlapped tail may hide behind the next layer).
-SimTime compute_path(const PhaseCost& phase) {
-    return std::max(phase.matrix.get(CostStream::Compute, CostStream::Compute),
-                    phase.matrix.get(CostStream::Comm, CostStream::Comm));
+// What one stream does in a phase, one thing after the other: a lower bound that adds up over layers (the
+// whole device path would not: a layer's overlapped tail may hide behind the next layer, and a path that is
+// on one stream in this layer need not be on the other in the next).
+SimTime stream_path(const PhaseCost& phase, CostStream stream) {
+    return phase.matrix.get(stream, stream);
 }
 
-SimTime backward_path(const LayerCost& layer, RecomputeMode mode) {
-    return std::min(compute_path(layer.phase(mode, Opcode::Backward)),
-                    compute_path(layer.phase(mode, Opcode::BackwardInput)) +
-                        compute_path(layer.phase(mode, Opcode::BackwardWeight)));
+SimTime backward_path(const LayerCost& layer, RecomputeMode mode, CostStream stream) {
+    return std::min(stream_path(layer.phase(mode, Opcode::Backward), stream),
+                    stream_path(layer.phase(mode, Opcode::BackwardInput), stream) +
+                        stream_path(layer.phase(mode, Opcode::BackwardWeight), stream));
 }
 
 // Blocks that a uniform partition recomputes when each stage runs its first k again.
@@ -35,7 +35,7 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
     states_plan_.mesh = mesh.mesh;
     states_plan_.stages.clear();
     const LayerGraph& graph = environment.graph;
-    full_block_.compute = kNever;
+    full_block_.compute = full_block_.comm = kNever;
     for (int i = 0; i < graph.size(); ++i) {
         const auto c = static_cast<std::size_t>(graph.layer(i).layer_class);
         const LayerWork& work = shape.works[c];
@@ -46,7 +46,10 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
             graph.layer(i).role == LayerRole::Block || graph.layer(i).role == LayerRole::Other;
         const auto add = [&](Sums& sums, RecomputeMode mode) {
             const PhaseCost& forward = layer.phase(mode, Opcode::Forward);
-            sums.compute += compute_path(forward) + backward_path(layer, mode);
+            sums.compute +=
+                stream_path(forward, CostStream::Compute) + backward_path(layer, mode, CostStream::Compute);
+            sums.comm +=
+                stream_path(forward, CostStream::Comm) + backward_path(layer, mode, CostStream::Comm);
             sums.hidden += to_sim_time(
                 Seconds(forward.ep.blocking_s + layer.phase(mode, Opcode::Backward).ep.blocking_s));
             sums.saved += saved_bytes(work, mode);
@@ -63,6 +66,7 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
         add(none, RecomputeMode::None);
         add(full, RecomputeMode::Full);
         full_block_.compute = std::min(full_block_.compute, full.compute - none.compute);
+        full_block_.comm = std::min(full_block_.comm, full.comm - none.comm);
         full_block_.saved = std::max(full_block_.saved, none.saved - full.saved);
     }
 }
@@ -74,11 +78,13 @@ MeshBounds::Sums MeshBounds::sums(const ChunkChoice& chunk) const {
         const std::int64_t again = recomputed_blocks(blocks_, stages, chunk.recompute_layers);
         s = blocks_sums_[static_cast<std::size_t>(RecomputeMode::None)];
         s.compute += full_block_.compute * again;
+        s.comm += full_block_.comm * again;
         s.hidden =
             blocks_sums_[static_cast<std::size_t>(RecomputeMode::Full)].hidden;  // the largest of the modes
         s.saved = std::max(0.0, s.saved - full_block_.saved * static_cast<double>(again));
     }
     s.compute += ends_sums_.compute;
+    s.comm += ends_sums_.comm;
     s.hidden += ends_sums_.hidden;
     s.saved += ends_sums_.saved;
     return s;
@@ -87,8 +93,9 @@ MeshBounds::Sums MeshBounds::sums(const ChunkChoice& chunk) const {
 SimTime MeshBounds::step_time(const ChunkChoice& chunk, bool hides_collectives) const {
     const Sums s = sums(chunk);
     // One picosecond a layer and phase for roundings.
+    const SimTime busiest = std::max(s.compute, s.comm);
     const SimTime work =
-        std::max(SimTime{0}, (hides_collectives ? s.compute - s.hidden : s.compute) - 16 * (blocks_ + 2));
+        std::max(SimTime{0}, (hides_collectives ? busiest - s.hidden : busiest) - 16 * (blocks_ + 2));
     return work * mesh_.microbatches / mesh_.mesh.pp;
 }
 
@@ -97,9 +104,10 @@ double MeshBounds::memory(const ChunkChoice& chunk, const ZeroChoice& zero) cons
     plan.zero_stage = zero.stage;
     plan.zero_shard = zero.shard;
     // The rank that holds most holds at least the mean: the states of 1/pp of the layers, and one microbatch
-    // of theirs.
+    // of theirs, unless activations leave the device.
+    const double saved = plan.offload_activations ? 0 : sums(chunk).saved;
     return model_state_bytes(plan, dense_ / mesh_.mesh.pp, expert_ / mesh_.mesh.pp).device() +
-           sums(chunk).saved / mesh_.mesh.pp;
+           saved / mesh_.mesh.pp;
 }
 
 double MeshBounds::memory() const {
@@ -113,7 +121,8 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
                              std::span<const int> chunks, bool whole) {
     const auto stages = static_cast<std::size_t>(costs.stages());
     const auto time = [](double seconds) { return to_sim_time(Seconds(seconds)); };
-    std::vector<SimTime> work(static_cast<std::size_t>(plan.mesh.pp), 0), update(work), bucket(work);
+    std::vector<SimTime> work(static_cast<std::size_t>(plan.mesh.pp), 0), update(work), bucket(work),
+        lane(work);
     std::vector<SimTime> forward(stages), backward(stages);
     for (std::size_t s = 0; s < stages; ++s) {
         const StageCostSet& c = costs.stage(static_cast<int>(s));
@@ -131,6 +140,9 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
         // Chunks of a cut backward are rounded down: at most 8 picoseconds each.
         work[r] += (f + b - 8) * plan.microbatches;
         if (!whole) continue;
+        // The lane of data-parallel collectives is a resource too: ZeRO-2 uses it after every microbatch.
+        const std::int64_t times = plan.zero_stage == 2 ? plan.microbatches : 1;
+        lane[r] += time(c.gradient_sync.seconds) * times - 8;
         update[r] += time(c.optimizer_s);
         if (!plan.overlap.param_gather) update[r] += time(c.parameter_gather.seconds);
         const int parts = chunks.empty() ? 1 : chunks[s];
@@ -141,7 +153,7 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
         whole && schedule.boundary == StepBoundary::Barrier ? time(costs.gradient_norm().seconds) : 0;
     SimTime bound = 0;
     for (std::size_t r = 0; r < work.size(); ++r) {
-        bound = std::max(bound, work[r] + update[r] + norm);
+        bound = std::max(bound, std::max(work[r], lane[r]) + update[r] + norm);
     }
     if (schedule.boundary != StepBoundary::Barrier) return bound;
     SimTime before = 0;

@@ -292,14 +292,20 @@ class BestFirst {
             node.zero = static_cast<std::uint16_t>(z);
             plan.zero_stage = c.zeros[z].stage;
             plan.zero_shard = c.zeros[z].shard;
-            const double memory = base ? memory_totals(plan, *base).device
-                                       : bounds_[parent.mesh]->memory(chunk(parent), c.zeros[z]);
+            const double memory =
+                base ? memory_key(plan, *base) : bounds_[parent.mesh]->memory(chunk(parent), c.zeros[z]);
             if (memory > capacity_) {
                 ++outcome.pruned["memory"];
             } else {
                 push(outcome, node, Node::Level::Leaf, parent.time_s, memory);
             }
         }
+    }
+
+    // The largest use of a device; infinite where some device cannot hold its own.
+    [[nodiscard]] static double memory_key(const ParallelPlan& plan, const MemoryBase& base) {
+        const MemoryTotals totals = memory_totals(plan, base);
+        return totals.fits ? totals.device : std::numeric_limits<double>::infinity();
     }
 
     // A schedule's memory is known before it is lowered, unless costs decide its order or passes move memory.

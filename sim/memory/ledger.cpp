@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -120,6 +121,19 @@ RankParameters rank_parameters(const ParallelPlan& plan, const PlanCost& costs,
         p.expert += costs.stage(s).expert_parameters;
     }
     return p;
+}
+
+// Memory of the smallest device that a pipeline rank uses.
+double rank_capacity(const Environment& environment, const ParallelPlan& plan,
+                     std::span<const std::uint16_t> rank_of_stage, int rank) {
+    double capacity = std::numeric_limits<double>::infinity();
+    for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+        const int first = rank_of_stage[s];
+        if (rank < first || rank >= first + plan.stages[s].replicas) continue;
+        capacity =
+            std::min(capacity, as_double(environment.node_group(plan.stages[s].node_group).device.memory));
+    }
+    return capacity;
 }
 
 int communicators(const ParallelPlan& plan) {
@@ -258,7 +272,6 @@ MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan,
                        std::span<const RankMemoryProfile> profiles) {
     const Footprints f = footprints(environment, plan, costs);
     MemoryBase base;
-    base.capacity = as_double(environment.node_group(plan.stages.front().node_group).device.memory);
     for (std::size_t r = 0; r < profiles.size(); ++r) {
         const RankParameters parameters = rank_parameters(plan, costs, rank_of_stage, static_cast<int>(r));
         const DynamicPeak peak = dynamic_peak(profiles[r], f.stages, f.parameter_bytes);
@@ -267,6 +280,7 @@ MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan,
         rank.expert = parameters.expert;
         rank.largest_layer =
             largest_layer(environment.graph, plan, costs, rank_of_stage, static_cast<int>(r));
+        rank.capacity = rank_capacity(environment, plan, rank_of_stage, static_cast<int>(r));
         rank.allocated = peak.total();
         rank.reserved = rounded(peak.activations) + rounded(peak.transient) + rounded(peak.weight_stash);
         base.ranks.push_back(rank);
@@ -289,8 +303,8 @@ MemoryTotals memory_totals(const ParallelPlan& plan, const MemoryBase& base) {
         totals.allocated = std::max(totals.allocated, allocated);
         totals.reserved = std::max(totals.reserved, reserved);
         totals.device = std::max(totals.device, reserved + outside);
+        totals.fits &= reserved + outside <= rank.capacity;
     }
-    totals.fits = totals.device <= base.capacity;
     return totals;
 }
 
@@ -332,7 +346,7 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
             m.peak_reserved_bytes += rounded(a.bytes);
         }
         m.device_bytes = m.peak_reserved_bytes + outside_allocator(plan);
-        m.capacity_bytes = as_double(environment.node_group(plan.stages.front().node_group).device.memory);
+        m.capacity_bytes = rank_capacity(environment, plan, schedule.rank_of_stage, r);
         if (!program.instructions.empty()) {
             m.peak_instant = fmt::format("rank {}, {}", r, to_string(program.instructions[peak.instruction]));
         }

@@ -50,10 +50,10 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
 struct MemoryBase {
     struct Rank {
         double dense = 0, expert = 0, largest_layer = 0;  // parameters
-        double allocated = 0, reserved = 0;               // beside states and buffers
+        double allocated = 0, reserved = 0;  // beside states and buffers
+        double capacity = 0;                 // of its devices
     };
     std::vector<Rank> ranks;
-    double capacity = 0;
 };
 MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
                        std::span<const std::uint16_t> rank_of_stage, std::span<const RankMemoryProfile> profiles);
