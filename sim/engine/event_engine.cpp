@@ -1,7 +1,6 @@
 #include "sim/engine/event_engine.hpp"
 
 #include <algorithm>
-#include <functional>
 
 namespace tw {
 namespace {
@@ -121,11 +120,6 @@ void EventEngine::make_host_offsets(std::span<const StepCosts> steps) {
     }
 }
 
-void EventEngine::push(const Event& event) {
-    heap_.push_back(event);
-    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-}
-
 void EventEngine::satisfy(std::uint32_t step, std::uint32_t entity) {
     if (--waiting_[step * entities_ + entity] == 0) make_ready(step, entity);
 }
@@ -152,7 +146,7 @@ void EventEngine::make_ready(std::uint32_t step, std::uint32_t e) {
     ++out_->counts.nodes;
     const FlowTable::Flow* flow = flows_ != nullptr ? flows_->flow(slot) : nullptr;
     if (flow != nullptr && d > flow->latency) {
-        push({end - d, step * entities_ + e, kStart});
+        heap_.push({end - d, step * entities_ + e, kStart});
         return;
     }
     time[c.lane_count + e] = end;
@@ -231,7 +225,7 @@ void EventEngine::retime_flows(SimTime now) {
             ++out_->counts.slowed;
         }
         active.end = now + static_cast<SimTime>(std::max(active.remaining, 0.0) / speed + 0.5);  // nearest
-        push({active.end, active.entity, id});
+        heap_.push({active.end, active.entity, id});
     }
 }
 
@@ -262,11 +256,10 @@ void EventEngine::run(std::span<const StepCosts> steps, EventRun& out) {
         propagate();
     }
     while (!heap_.empty()) {
-        const SimTime now = heap_.front().time;
-        while (!heap_.empty() && heap_.front().time == now) {
-            const Event event = heap_.front();
-            std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-            heap_.pop_back();
+        const SimTime now = heap_.top().time;
+        while (!heap_.empty() && heap_.top().time == now) {
+            const Event event = heap_.top();
+            heap_.pop();
             if (event.flow == kStart) {
                 start_flow(event);
             } else {

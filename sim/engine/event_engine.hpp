@@ -17,6 +17,7 @@
 
 #include "sim/engine/compiled_schedule.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/engine/event_heap.hpp"
 #include "sim/network/fair_share.hpp"
 
 namespace tw {
@@ -96,8 +97,8 @@ class EventEngine {
         SimTime time = 0;
         std::uint32_t entity = 0;  // step * entities + entity
         FairShare::FlowId flow = kStart;
-        bool operator>(const Event& other) const {
-            return time != other.time ? time > other.time : entity > other.entity;
+        bool operator<(const Event& other) const {
+            return time < other.time || (time == other.time && entity < other.entity);
         }
     };
     struct ActiveFlow {
@@ -119,7 +120,6 @@ class EventEngine {
     void make_ready(std::uint32_t step, std::uint32_t entity);
     void make_carry(std::uint32_t step, std::uint32_t rank);
     void propagate();
-    void push(const Event& event);
     void start_flow(const Event& event);
     void end_flow(const Event& event);
     void retime_flows(SimTime now);
@@ -136,7 +136,7 @@ class EventEngine {
     bool host_ = false;
     std::vector<std::uint32_t> waiting_;  // predecessors not yet known, by step and entity
     std::vector<Known> known_;            // whose successors have not been told yet
-    std::vector<Event> heap_;
+    EventHeap<Event> heap_;
     std::vector<std::vector<SimTime>> host_offset_;  // by table
     std::vector<const std::vector<SimTime>*> step_offset_;
     FairShare share_{{}};

@@ -1,0 +1,77 @@
+// A 4-ary heap of events whose top is removed lazily: a push right after a pop takes the top's place with one
+// walk down instead of two walks, which is what an event loop does almost always (an event ends one thing and
+// starts another).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "base/check.hpp"
+
+namespace tw {
+
+// Event needs a strict total order, operator<.
+template <class Event>
+class EventHeap {
+  public:
+    void clear() {
+        items_.clear();
+        hole_ = false;
+    }
+    [[nodiscard]] bool empty() const { return items_.size() == (hole_ ? 1U : 0U); }
+    // The least event; not empty.
+    [[nodiscard]] const Event& top() const { return hole_ ? items_[least_child(0)] : items_.front(); }
+    void pop() {
+        if (hole_) fill();
+        hole_ = true;
+    }
+    void push(const Event& event) {
+        if (hole_) {
+            hole_ = false;
+            sink(event, items_.size());
+            return;
+        }
+        std::size_t i = items_.size();
+        items_.push_back(event);
+        while (i > 0 && event < items_[(i - 1) / 4]) {
+            items_[i] = items_[(i - 1) / 4];
+            i = (i - 1) / 4;
+        }
+        items_[i] = event;
+    }
+
+  private:
+    // Of the children of i that exist; there is one.
+    [[nodiscard]] std::size_t least_child(std::size_t i) const { return least_child(i, items_.size()); }
+    [[nodiscard]] std::size_t least_child(std::size_t i, std::size_t size) const {
+        std::size_t least = 4 * i + 1;
+        const std::size_t end = std::min(4 * i + 5, size);
+        for (std::size_t child = least + 1; child < end; ++child)
+            least = items_[child] < items_[least] ? child : least;
+        return least;
+    }
+    // Puts an event where the top was; the heap is the first `size` items.
+    void sink(const Event& event, std::size_t size) {
+        std::size_t i = 0;
+        while (4 * i + 1 < size) {
+            const std::size_t least = least_child(i, size);
+            if (event < items_[least]) break;
+            items_[i] = items_[least];
+            i = least;
+        }
+        items_[i] = event;
+    }
+    void fill() {
+        TW_CHECK(!items_.empty());
+        hole_ = false;
+        const Event last = items_.back();
+        items_.pop_back();
+        if (!items_.empty()) sink(last, items_.size());
+    }
+
+    std::vector<Event> items_;
+    bool hole_ = false;  // the top was taken and nothing has its place yet
+};
+
+}  // namespace tw
