@@ -1,5 +1,7 @@
 #include "sim/environment.hpp"
 
+#include "models/hardware/scale_profile.hpp"
+
 namespace tw {
 
 FlopRate Environment::peak(Precision precision) const {
@@ -13,7 +15,7 @@ Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cl
     auto environment = std::make_shared<Environment>();
     Errors errors;
     for (const NodeGroup& group : cluster.groups) {
-        auto profile = load_profile(cluster.profile.empty() ? group.device.name : cluster.profile);
+        auto profile = cluster.profile.empty() ? profile_for(group.device) : load_profile(cluster.profile);
         if (!profile) {
             errors.insert(errors.end(), profile.errors().begin(), profile.errors().end());
             continue;

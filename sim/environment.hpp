@@ -28,7 +28,8 @@ struct Environment {
     [[nodiscard]] FlopRate peak(Precision precision) const;
 };
 
-// Loads the cluster's profile, or each device's own. Fails where a device has none.
+// Loads the cluster's profile, or each device's own, or a measured sibling's scaled by datasheet. Fails where
+// there is none.
 Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cluster cluster);
 
 }  // namespace tw
