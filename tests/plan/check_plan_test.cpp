@@ -1,13 +1,11 @@
-// The cases that people met with real frameworks, each with its exact numbers, and rules that hold for every
-// plan.
+// The cases that people met with real frameworks, each with its exact numbers.
 #include "plan/check_plan.hpp"
 
-#include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <utility>
 
 #include <gtest/gtest.h>
 
-#include "base/prng.hpp"
 #include "plan/rules/rule.hpp"
 #include "plan/schedule/generator.hpp"
 #include "tests/plan/plan_fixtures.hpp"
@@ -44,7 +42,7 @@ TEST(CheckPlan, AcceptsAnOrdinaryPlan) {
     }
 }
 
-TEST(CheckPlan, LostLayersAreRefused) {  // UC-01, UC-06
+TEST(CheckPlan, LostLayersAreRefused) {
     const LayerGraph graph = make_model({.blocks = 30});
     const Cluster cluster = make_cluster(4);
     ParallelPlan plan = make_plan(graph, cluster, {.pp = 4}, 8);
@@ -66,7 +64,7 @@ TEST(CheckPlan, LostLayersAreRefused) {  // UC-01, UC-06
               std::string::npos);
 }
 
-TEST(CheckPlan, VirtualStagesThatLoseLayersAreRefused) {  // UC-03: 80 layers, pp 16, 2 a virtual stage
+TEST(CheckPlan, VirtualStagesThatLoseLayersAreRefused) {  // 80 layers, pp 16, 2 a virtual stage
     const LayerGraph graph = make_model({.blocks = 80});
     const Cluster cluster = make_cluster(16);
     ParallelPlan plan = make_plan(graph, cluster, {.pp = 16}, 16);
@@ -85,7 +83,7 @@ TEST(CheckPlan, VirtualStagesThatLoseLayersAreRefused) {  // UC-03: 80 layers, p
     EXPECT_TRUE(mentions(check, "--pipeline-model-parallel-layout")) << text_of(check);
 }
 
-TEST(CheckPlan, ExpertModelOnSixtyFourDevicesIdles) {  // UC-05: GLM-4.5-Air
+TEST(CheckPlan, ExpertModelOnSixtyFourDevicesIdles) {  // GLM-4.5-Air
     const LayerGraph graph =
         make_model({.blocks = 46, .heads = 96, .kv_heads = 8, .ffn = 10944, .experts = 128});
     const Cluster cluster = make_cluster(64);
@@ -107,7 +105,7 @@ TEST(CheckPlan, ExpertModelOnSixtyFourDevicesIdles) {  // UC-05: GLM-4.5-Air
     EXPECT_NE(error.hint.find("ep 8 (legal: 1, 2, 4, 8)"), std::string::npos) << error.hint;
 }
 
-TEST(CheckPlan, EmbeddingAloneInAStageIsLegalAnEmptyStageIsNot) {  // UC-16, UC-09
+TEST(CheckPlan, EmbeddingAloneInAStageIsLegalAnEmptyStageIsNot) {
     const LayerGraph graph = make_model({.blocks = 4});
     const Cluster cluster = make_cluster(4);
     ParallelPlan plan = make_plan(graph, cluster, {.pp = 4}, 16);
@@ -121,7 +119,7 @@ TEST(CheckPlan, EmbeddingAloneInAStageIsLegalAnEmptyStageIsNot) {  // UC-16, UC-
     EXPECT_TRUE(mentions(check, "end at layer 5 of 6")) << text_of(check);
 }
 
-TEST(CheckPlan, HeadsThatDoNotDivide) {  // UC-24, UC-26
+TEST(CheckPlan, HeadsThatDoNotDivide) {
     const LayerGraph graph = make_model({.heads = 52, .kv_heads = 52, .ffn = 52 * 1024});
     const Cluster cluster = make_cluster(8);
     const Error error = only_error(check_plan(graph, cluster, make_plan(graph, cluster, {.tp = 8}, 8)));
@@ -140,7 +138,7 @@ TEST(CheckPlan, HeadsThatDoNotDivide) {  // UC-24, UC-26
     EXPECT_TRUE(mentions(check, "256 experts do not divide by ep 3")) << text_of(check);
 }
 
-TEST(CheckPlan, KvHeadsAreReplicatedByMegatronAlone) {  // UC-25
+TEST(CheckPlan, KvHeadsAreReplicatedByMegatronAlone) {
     const LayerGraph graph = make_model({.heads = 16, .kv_heads = 2});
     const Cluster cluster = make_cluster(4);
     const ParallelPlan plan = make_plan(graph, cluster, {.tp = 4}, 4);
@@ -158,7 +156,7 @@ TEST(CheckPlan, KvHeadsAreReplicatedByMegatronAlone) {  // UC-25
     EXPECT_EQ(legal_tp(odd, 24, TargetFramework::Megatron), (std::vector<int>{1, 2, 3, 6, 12, 24}));
 }
 
-TEST(CheckPlan, ExpertMeshIsNotBoundByDp) {  // UC-29: tp 1, pp 1, cp 16, dp 2 on 32 devices
+TEST(CheckPlan, ExpertMeshIsNotBoundByDp) {  // tp 1, pp 1, cp 16, dp 2 on 32 devices
     const LayerGraph graph = make_model({.experts = 128});
     const Cluster cluster = make_cluster(32);
     for (const auto& [ep, expert_dp] : {std::pair{16, 2}, std::pair{32, 1}}) {
@@ -170,7 +168,7 @@ TEST(CheckPlan, ExpertMeshIsNotBoundByDp) {  // UC-29: tp 1, pp 1, cp 16, dp 2 o
     }
 }
 
-TEST(CheckPlan, ExpertProductMustDivideTheWorld) {  // UC-30, UC-33
+TEST(CheckPlan, ExpertProductMustDivideTheWorld) {
     const LayerGraph graph = make_model({.experts = 8});
     const Cluster cluster = make_cluster(4);
     EXPECT_TRUE(check_plan(graph, cluster, make_plan(graph, cluster, {.pp = 2, .ep = 2}, 8)).errors.empty());
@@ -190,7 +188,7 @@ TEST(CheckPlan, ExpertProductMustDivideTheWorld) {  // UC-30, UC-33
                          "the model has no experts"));
 }
 
-TEST(CheckPlan, BatchArithmeticNamesTheUsersKey) {  // UC-36, UC-89
+TEST(CheckPlan, BatchArithmeticNamesTheUsersKey) {
     const LayerGraph graph = make_model({.blocks = 32});
     const Cluster cluster = make_cluster(1472);
     ParallelPlan plan = make_plan(graph, cluster, {.pp = 8, .tp = 8}, 32);
@@ -216,7 +214,7 @@ TEST(CheckPlan, BatchArithmeticNamesTheUsersKey) {  // UC-36, UC-89
               "global batch 24 or 48, or mbs 2 (legal: 1, 2, 4)");
 }
 
-TEST(CheckPlan, DpIsDerived) {  // UC-48: 8 devices, tp 8, "dp 8"
+TEST(CheckPlan, DpIsDerived) {  // 8 devices, tp 8, "dp 8"
     const LayerGraph graph = make_model({});
     const Cluster cluster = make_cluster(8);
     ParallelPlan plan = make_plan(graph, cluster, {.tp = 8}, 8);
@@ -235,7 +233,7 @@ TEST(CheckPlan, DpIsDerived) {  // UC-48: 8 devices, tp 8, "dp 8"
     EXPECT_TRUE(mentions(check, "use 8 or 12 devices, or pp 5 (legal: 1, 2, 5, 10)")) << text_of(check);
 }
 
-TEST(CheckPlan, FewerMicrobatchesThanStagesIdle) {  // UC-37: pp 4, one microbatch: 75 %
+TEST(CheckPlan, FewerMicrobatchesThanStagesIdle) {  // pp 4, one microbatch: 75 %
     const LayerGraph graph = make_model({});
     const Cluster cluster = make_cluster(4);
     const ParallelPlan plan = make_plan(graph, cluster, {.pp = 4}, 1);
@@ -247,7 +245,7 @@ TEST(CheckPlan, FewerMicrobatchesThanStagesIdle) {  // UC-37: pp 4, one microbat
     EXPECT_EQ(error.hint, "microbatches 4, or pp 1");
 }
 
-TEST(CheckPlan, ZbVPlacesTwoStagesOnARank) {  // UC-38
+TEST(CheckPlan, ZbVPlacesTwoStagesOnARank) {
     if (!find_schedule("zb-v")) GTEST_SKIP() << "no schedule zb-v in this build";
     const LayerGraph graph = make_model({});
     const Cluster cluster = make_cluster(4);
@@ -262,7 +260,7 @@ TEST(CheckPlan, ZbVPlacesTwoStagesOnARank) {  // UC-38
                          "megatron does not run schedule zb-v"));
 }
 
-TEST(CheckPlan, InterleavedGroupsOfMicrobatches) {  // UC-40: p = N = 4
+TEST(CheckPlan, InterleavedGroupsOfMicrobatches) {  // p = N = 4
     if (!find_schedule("interleaved")) GTEST_SKIP() << "no schedule interleaved in this build";
     const LayerGraph graph = make_model({.blocks = 16});
     const Cluster cluster = make_cluster(4);
@@ -457,74 +455,6 @@ TEST(CheckPlan, ValuesOutOfRangeAreNamedAndStopTheRest) {
     plan = make_plan(graph, cluster, {}, 8);
     plan.mesh = {.dp = 1 << 20, .pp = 1 << 20, .tp = 1 << 20, .cp = 1 << 20};  // products overflow int
     EXPECT_FALSE(check_plan(graph, cluster, plan).errors.empty());
-}
-
-// Whatever the numbers, a plan without errors keeps the invariants that the simulator and the executor rely
-// on.
-TEST(CheckPlan, WithoutErrorsTheInvariantsHold) {
-    Prng random(11);
-    int legal = 0;
-    for (int round = 0; round < 4000; ++round) {
-        const auto pick = [&](std::initializer_list<int> values) {
-            return values.begin()[random.integer(0, static_cast<std::int64_t>(values.size()) - 1)];
-        };
-        const LayerGraph graph = make_model({.blocks = pick({3, 4, 8, 12}),
-                                             .heads = pick({8, 12, 16}),
-                                             .kv_heads = 4,
-                                             .ffn = 48 * 64,
-                                             .experts = pick({0, 4, 6, 8})});
-        const Cluster cluster = make_cluster(pick({1, 2, 4, 8, 16, 24}), 8);
-        ParallelPlan plan = make_plan(graph, cluster,
-                                      {.pp = pick({1, 2, 3, 4}),
-                                       .tp = pick({1, 2, 3, 4}),
-                                       .cp = pick({1, 2}),
-                                       .ep = pick({1, 1, 2, 3, 4}),
-                                       .etp = pick({1, 1, 2})},
-                                      pick({6, 12, 16, 24, 48}), pick({1, 2, 3}));
-        plan.seq_len = pick({2047, 2048, 2052});
-        plan.sequence_parallel = pick({0, 0, 1}) == 1;
-        const PlanCheck check = check_plan(graph, cluster, plan);
-        if (!check.errors.empty()) {
-            for (const Error& error : check.errors) {
-                EXPECT_FALSE(error.message.empty());
-                EXPECT_FALSE(error.context.empty());
-            }
-            continue;
-        }
-        ++legal;
-        const DeviceMesh& mesh = plan.mesh;
-        EXPECT_EQ(mesh.devices(), cluster.devices());
-        EXPECT_EQ(mesh.expert_dp() * mesh.ep * mesh.etp * mesh.pp, cluster.devices());
-        EXPECT_EQ(plan.microbatch * plan.microbatches * mesh.dp, plan.global_batch);
-        EXPECT_EQ(graph.heads % mesh.tp, 0);
-        const std::vector<int> blocks = blocks_per_stage(graph, plan.stages);
-        EXPECT_EQ(std::accumulate(blocks.begin(), blocks.end(), std::int64_t{0}), graph.blocks);
-        EXPECT_TRUE(mesh.cp == 1 || plan.seq_len % (2 * mesh.cp) == 0);
-        const std::vector<int> tps = legal_tp(graph, 8);
-        EXPECT_NE(std::find(tps.begin(), tps.end(), mesh.tp), tps.end());
-    }
-    EXPECT_GT(legal, 100);
-}
-
-TEST(CheckPlan, EveryKnobHasAKeyInEveryFramework) {
-    for (int knob = 0; knob <= static_cast<int>(PlanKnob::Cluster); ++knob) {
-        for (const char* name : {"trainwright", "megatron", "torchtitan", "deepspeed"}) {
-            EXPECT_FALSE(user_key(static_cast<PlanKnob>(knob), *parse_target_framework(name)).empty());
-        }
-    }
-    EXPECT_EQ(to_string(*parse_target_framework("deepspeed")), "deepspeed");
-    const auto unknown = parse_target_framework("megatorn");
-    ASSERT_FALSE(unknown.has_value());
-    EXPECT_EQ(unknown.error().code, ErrorCode::Usage);
-    EXPECT_NE(unknown.error().hint.find("'megatron'"), std::string::npos);
-}
-
-TEST(NearestLegal, ShowsTheNeighbourhood) {
-    EXPECT_EQ(nearest_legal("tp", {1, 2, 4}, 3), "tp 2 (legal: 1, 2, 4)");
-    EXPECT_EQ(nearest_legal("tp", {}, 3), "");
-    EXPECT_EQ(nearest_legal("mbs", divisors(720720), 1000),
-              "mbs 1001 (legal: ..., 858, 880, 910, 924, 936, 990, 1001, 1008, 1040, 1092, 1144, 1155, ...)");
-    EXPECT_EQ(divisors(36), (std::vector<std::int64_t>{1, 2, 3, 4, 6, 9, 12, 18, 36}));
 }
 
 }  // namespace

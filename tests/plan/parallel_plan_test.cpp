@@ -36,7 +36,7 @@ TEST(ParallelPlan, PaddedVocabularyFollowsDivisorAndTp) {
         plan.vocab_divisor = divisor;
         return plan.work_shape(graph).padded_vocab;
     };
-    // UC-18: without a divisor the model depends on tp; 1024 / tp keeps it.
+    // without a divisor the model depends on tp; 1024 / tp keeps it.
     EXPECT_EQ(padded(50257, 1, 1), 50257);
     EXPECT_EQ(padded(50257, 1, 2), 50258);
     EXPECT_EQ(padded(50257, 128, 1), 50304);
@@ -45,13 +45,13 @@ TEST(ParallelPlan, PaddedVocabularyFollowsDivisorAndTp) {
     EXPECT_EQ(padded(50257, 128, 8), 51200);
     for (const int tp : {1, 2, 4, 8})
         EXPECT_EQ(padded(50257, 1024 / tp, tp), 51200);
-    EXPECT_EQ(padded(32002, 128, 2), 32256);        // UC-19
+    EXPECT_EQ(padded(32002, 128, 2), 32256);
     EXPECT_EQ(padded(32002, 128, 2) - 32002, 254);  // dummy tokens
-    EXPECT_EQ(padded(151936, 64, 2) / 2, 75968);    // UC-21: rows of one rank
+    EXPECT_EQ(padded(151936, 64, 2) / 2, 75968);    // rows of one rank
     EXPECT_EQ(padded(0, 128, 2), 0);                // a CNN
 }
 
-TEST(ParallelPlan, ContextParallelShardsWhatARankKeeps) {  // UC-28: [32768, 5120] bf16, all-to-all 8
+TEST(ParallelPlan, ContextParallelShardsWhatARankKeeps) {  // [32768, 5120] bf16, all-to-all 8
     const LayerGraph graph = make_model({.blocks = 64, .hidden = 5120});
     ParallelPlan plan;
     plan.seq_len = 32768;

@@ -23,14 +23,14 @@ std::vector<int> uniform(int blocks, int stages) {
 }
 
 TEST(UniformPartition, GivesTheRemainderToTheMiddle) {
-    EXPECT_EQ(uniform(30, 4), (std::vector<int>{7, 8, 8, 7}));      // UC-01
-    EXPECT_EQ(uniform(46, 4), (std::vector<int>{11, 12, 12, 11}));  // UC-05
+    EXPECT_EQ(uniform(30, 4), (std::vector<int>{7, 8, 8, 7}));
+    EXPECT_EQ(uniform(46, 4), (std::vector<int>{11, 12, 12, 11}));
     EXPECT_EQ(uniform(32, 4), (std::vector<int>{8, 8, 8, 8}));
     EXPECT_EQ(uniform(61, 8), (std::vector<int>{7, 8, 8, 8, 8, 8, 7, 7}));
     EXPECT_EQ(uniform(3, 4), (std::vector<int>{1, 1, 1, 0}));
 }
 
-TEST(UniformPartition, FortyTwoLayersOnSixteenStagesLeaveNoneEmpty) {  // UC-09
+TEST(UniformPartition, FortyTwoLayersOnSixteenStagesLeaveNoneEmpty) {
     const std::vector<int> counts = uniform(42, 16);
     EXPECT_EQ(std::count(counts.begin(), counts.end(), 3), 10);
     EXPECT_EQ(std::count(counts.begin(), counts.end(), 2), 6);
@@ -67,7 +67,7 @@ TEST(UniformPartition, EveryLayerOnceWhateverTheSizes) {
     }
 }
 
-TEST(ExplicitPartition, AcceptsEndsThatHoldEmbeddingOrHeadAlone) {  // UC-16: E|...|L
+TEST(ExplicitPartition, AcceptsEndsThatHoldEmbeddingOrHeadAlone) {  // E|...|L
     const LayerGraph graph = make_model({.blocks = 4});
     const auto stages = explicit_partition(graph, std::vector<int>{0, 2, 2, 0}, RecomputeMode::None);
     ASSERT_TRUE(stages.has_value());
@@ -78,13 +78,13 @@ TEST(ExplicitPartition, AcceptsEndsThatHoldEmbeddingOrHeadAlone) {  // UC-16: E|
 }
 
 TEST(ExplicitPartition, RefusesSumsThatLoseLayers) {
-    const LayerGraph thirty = make_model({.blocks = 30});  // UC-01: four stages of 7 train 28 layers
+    const LayerGraph thirty = make_model({.blocks = 30});  // four stages of 7 train 28 layers
     const auto lost = explicit_partition(thirty, std::vector<int>{7, 7, 7, 7}, RecomputeMode::None);
     ASSERT_FALSE(lost.has_value());
     EXPECT_EQ(lost.error().message, "the stages hold 28 layers (7,7,7,7), the model has 30");
     EXPECT_EQ(lost.error().hint, "a legal split is 7,8,8,7");
 
-    const LayerGraph eighty = make_model({.blocks = 80});  // UC-03: 32 virtual stages of 2 train 64 layers
+    const LayerGraph eighty = make_model({.blocks = 80});  // 32 virtual stages of 2 train 64 layers
     const auto half = explicit_partition(eighty, std::vector<int>(32, 2), RecomputeMode::None);
     ASSERT_FALSE(half.has_value());
     EXPECT_NE(half.error().message.find("hold 64 layers"), std::string::npos);
@@ -93,7 +93,7 @@ TEST(ExplicitPartition, RefusesSumsThatLoseLayers) {
     EXPECT_FALSE(explicit_partition(thirty, {}, RecomputeMode::None).has_value());
 }
 
-TEST(TorchtitanSplit, MatchesItsOwn) {  // UC-07
+TEST(TorchtitanSplit, MatchesItsOwn) {
     EXPECT_EQ(torchtitan_split(27, 4), (std::vector<int>{7, 7, 7, 6}));
     EXPECT_EQ(torchtitan_split(61, 8), (std::vector<int>{7, 8, 8, 8, 8, 8, 8, 6}));
     EXPECT_EQ(torchtitan_split(80, 8), (std::vector<int>{10, 11, 10, 10, 10, 10, 10, 9}));
@@ -164,7 +164,7 @@ TEST(MinMaxPartition, EqualsTheBestOfAllSplits) {
 }
 
 TEST(MinMaxPartition, WeighsEmbeddingAndHead) {
-    // 80 blocks of 1, an embedding of 0.1 and a head of 1.23 (UC-11: the head of Llama-3 70B against one of
+    // 80 blocks of 1, an embedding of 0.1 and a head of 1.23 (the head of Llama-3 70B against one of
     // its blocks).
     std::vector<double> weights(82, 1.0);
     weights.front() = 0.1;
