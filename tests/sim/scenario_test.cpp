@@ -193,6 +193,70 @@ TEST(Scenario, JitterHasItsMeanAndDependsOnTheSeedAlone) {
     EXPECT_EQ(first.step_s, c.run(scenario).step_s);
 }
 
+// Other parallelisms: experts, context, ZeRO-3, chunks, each step boundary, pipelines inside a node, odd
+// orders.
+struct Variant {
+    const char* name;
+    const char* model;
+    DeviceMesh mesh;
+    const char* schedule = "1f1b";
+    int virtual_stages = 1;
+    int zero = 1;
+    const char* rank_order = "tp-cp-ep-dp-pp";
+};
+
+std::vector<Variant> variants() {
+    DeviceMesh experts = mesh(8, 2, 1), context = mesh(2, 2, 2);
+    experts.ep = 4;
+    context.cp = 2;
+    return {{"experts", "mixtral-8x7b", experts},
+            {"context", "llama3-8b", context},
+            {"zero-3", "llama3-8b", mesh(16, 1, 1), "1f1b", 1, 3},
+            {"zero-0", "llama3-8b", mesh(4, 2, 2), "1f1b", 1, 0},
+            {"chunks", "llama3-8b", mesh(2, 4, 2), "interleaved", 2},
+            {"zero bubble", "llama3-8b", mesh(2, 4, 2), "zb-h1"},
+            {"never flushed", "llama3-8b", mesh(2, 4, 2), "pipedream", 1, 0},
+            {"inside a node", "llama3-8b", mesh(2, 8, 1)},
+            {"pipeline first", "llama3-8b", mesh(4, 2, 2), "1f1b", 1, 1, "tp-cp-pp-ep-dp"}};
+}
+
+TEST(Scenario, SymmetryHoldsForEveryKindOfPlan) {
+    for (const Variant& v : variants()) {
+        Case c(v.model, "dgx-h100:16", v.mesh, 8);
+        c.plan.schedule = v.schedule;
+        c.plan.virtual_stages = v.virtual_stages;
+        c.plan.zero_stage = v.zero;
+        c.plan.rank_order = v.rank_order;
+        c.plan.stages =
+            uniform_partition(c.environment->graph, v.mesh.pp * v.virtual_stages, RecomputeMode::None);
+        if (std::string(v.schedule) == "pipedream") c.plan.semantics = Semantics::Asynchronous;
+        SCOPED_TRACE(v.name);
+        Scenario clean;
+        const ScenarioResult one = c.run(clean);
+        EXPECT_NEAR(one.slowdown, 1, 1e-9);
+        EXPECT_EQ(one.straggler, -1);
+        EXPECT_GE(one.clean_step_s, one.nominal_step_s * (1 - 1e-9));
+        EXPECT_LE(one.clean_step_s, one.nominal_step_s * 1.25);
+        clean.all_ranks = true;
+        const ScenarioResult all = c.run(clean);
+        EXPECT_NEAR(all.mean_step_s, one.mean_step_s, 1e-6 * one.mean_step_s) << all.symmetry;
+        EXPECT_EQ(all.ranks.size(), 16U);
+        // A slow rank never makes a fixed order of streams faster, and is the one that is named.
+        for (const int slow : {1, 6, 15}) {
+            Scenario scenario;
+            scenario.contention = false;
+            scenario.slow_ranks = {{{slow, -1}, 1.4}};
+            const ScenarioResult result = c.run(scenario);
+            EXPECT_GE(result.slowdown, 1 - 1e-9);
+            EXPECT_LE(result.slowdown, 1.4 + 1e-9);
+            EXPECT_EQ(result.straggler, slow) << result.symmetry;
+            double previous = result.mean_step_s;
+            scenario.slow_ranks[0].time_factor = 2;
+            EXPECT_GE(c.run(scenario).mean_step_s, previous);
+        }
+    }
+}
+
 TEST(Scenario, RefusesWhatIsNotThere) {
     const Case c = data_parallel();
     const Simulator simulator(c.environment);
