@@ -29,19 +29,20 @@ Result<std::vector<StageSpec>> explicit_partition(const LayerGraph& graph,
 // all.
 std::vector<int> torchtitan_split(int blocks, int stages, int first_weight = 1, int last_weight = 1);
 
-// Sets each stage's node group: that of the devices of its pipeline rank, ranks being numbered with pp outermost; where they
-// belong to several groups, the slowest by its fp16 peak, which paces the others. Uniform clusters have one group.
-void assign_node_groups(const Cluster& cluster, const DeviceMesh& mesh, std::span<const std::uint16_t> rank_of_stage,
-                        std::vector<StageSpec>& stages);
+// Sets each stage's node group: that of the devices of its pipeline rank, ranks being numbered with pp
+// outermost; where they belong to several groups, the slowest by its fp16 peak, which paces the others.
+// Uniform clusters have one group.
+void assign_node_groups(const Cluster& cluster, const DeviceMesh& mesh,
+                        std::span<const std::uint16_t> rank_of_stage, std::vector<StageSpec>& stages);
 
 // Blocks of each stage.
 std::vector<int> blocks_per_stage(const LayerGraph& graph, std::span<const StageSpec> stages);
 
-// Contiguous min-max partition of `weights` (layers) into `stages` parts: by rising bottlenecks, O(n) each; with
-// capacities or negative weights dynamic programming, O(n^2 * stages). `capacity` and `bytes` (may be empty)
-// forbid parts whose bytes exceed the capacity of their stage.
-// Returns the first layer of each stage plus the end; empty where nothing fits (every part holds at least one
-// layer). The bottleneck is minimal; among equals the lexicographically first.
+// Contiguous min-max partition of `weights` (layers) into `stages` parts: by rising bottlenecks, O(n) each;
+// with capacities or negative weights dynamic programming, O(n^2 * stages). `capacity` and `bytes` (may be
+// empty) forbid parts whose bytes exceed the capacity of their stage. Returns the first layer of each stage
+// plus the end; empty where nothing fits (every part holds at least one layer). The bottleneck is minimal;
+// among equals the lexicographically first.
 std::vector<int> min_max_partition(std::span<const double> weights, int stages,
                                    std::span<const double> bytes = {}, std::span<const double> capacity = {});
 

@@ -163,6 +163,23 @@ TEST(MinMaxPartition, EqualsTheBestOfAllSplits) {
     EXPECT_LT(infeasible, 200);
 }
 
+// Without capacities another algorithm answers; capacities that never bind ask the dynamic programme.
+TEST(MinMaxPartition, IsTheSameWithCapacitiesThatNeverBind) {
+    Prng random(11);
+    for (int round = 0; round < scaled(500); ++round) {
+        const int layers = static_cast<int>(random.integer(1, 40));
+        const int stages = static_cast<int>(random.integer(1, layers));
+        const std::int64_t range = random.integer(0, 1) == 1 ? 3 : 1'000'000'000'000;
+        std::vector<double> weights;
+        for (int i = 0; i < layers; ++i)
+            weights.push_back(static_cast<double>(random.integer(0, range)) / 7);
+        const std::vector<double> bytes(weights.size(), 0.0);
+        const std::vector<double> capacity(static_cast<std::size_t>(stages), 1.0);
+        EXPECT_EQ(min_max_partition(weights, stages), min_max_partition(weights, stages, bytes, capacity))
+            << "round " << round;
+    }
+}
+
 TEST(MinMaxPartition, WeighsEmbeddingAndHead) {
     // 80 blocks of 1, an embedding of 0.1 and a head of 1.23 (the head of Llama-3 70B against one of
     // its blocks).
