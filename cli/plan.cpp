@@ -12,7 +12,7 @@ namespace tw::cli {
 namespace {
 
 struct PlanOptions {
-    std::string model, cluster, fix, precision = "bf16", objective = "time", optimizer = "adam", output;
+    std::string model, cluster, fix, precision, objective = "time", optimizer = "adam", output;
     std::int64_t global_batch = 0, seq_len = 0, seed = 0;
     int top = 5, jobs = 0;
     double time_limit_s = 0;
@@ -38,7 +38,9 @@ OptimizerKind optimizer_kind(const std::string& name) {
     return OptimizerKind::Adam;
 }
 
-void add_errors(Errors& all, const Errors& some) { all.insert(all.end(), some.begin(), some.end()); }
+void add_errors(Errors& all, const Errors& some) {
+    all.insert(all.end(), some.begin(), some.end());
+}
 
 // What is planned for: the model on the cluster, and what is asked of the search.
 struct Task {
@@ -64,12 +66,16 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
     if (!constraints) add_errors(errors, constraints.errors());
     if (!objective) add_errors(errors, objective.errors());
     if (!errors.empty()) return errors;
-    for (const std::string& warning : model->warnings) console.warn(warning);
+    for (const std::string& warning : model->warnings)
+        console.warn(warning);
 
     auto document = read_model_document(options.model);
     if (!document) return document.errors();
     auto environment = make_environment(model->graph, *cluster);
     if (!environment) return environment.errors();
+    // Profiles of layers were measured in fp32.
+    const Precision own = model->graph.measured_on.empty() ? default_precision(*cluster) : Precision::Fp32;
+    const std::string precision = options.precision.empty() ? std::string(to_string(own)) : options.precision;
 
     Task task;
     task.document.model_name = model->graph.name.empty() ? options.model : model->graph.name;
@@ -80,7 +86,7 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
     task.request.global_batch = options.global_batch;
     task.request.seq_len = options.seq_len;
     task.request.constraints = std::move(*constraints);
-    task.request.base.precision = precision_spec(options.precision);
+    task.request.base.precision = precision_spec(precision);
     task.request.base.optimizer = optimizer_kind(options.optimizer);
     task.request.objective = *objective;
     task.request.top = options.top;
@@ -96,7 +102,7 @@ Json request_to_json(const PlanOptions& options, const Task& task) {
                 {"global_batch", options.global_batch},
                 {"seq_len", options.seq_len > 0 ? options.seq_len : task.document.graph.default_seq_len},
                 {"fix", to_string(task.request.constraints)},
-                {"precision", options.precision},
+                {"precision", to_string(task.request.base.precision.compute)},
                 {"optimizer", options.optimizer},
                 {"objective", options.objective},
                 {"top", options.top},
@@ -107,14 +113,15 @@ std::string task_sentence(const PlanOptions& options, const Task& task) {
     const LayerGraph& graph = task.document.graph;
     const std::int64_t seq_len = options.seq_len > 0 ? options.seq_len : graph.default_seq_len;
     const std::string batch = graph.counts_tokens
-                                  ? fmt::format("{} sequences of {} tokens", format_count(options.global_batch), format_count(seq_len))
+                                  ? fmt::format("{} sequences of {} tokens",
+                                                format_count(options.global_batch), format_count(seq_len))
                                   : fmt::format("{} images", format_count(options.global_batch));
     return fmt::format("{} ({} parameters) on {}, {} a step, {}", task.document.model_name,
-                       format_short_count(static_cast<double>(graph.parameters())), task.document.cluster.name, batch,
-                       options.precision);
+                       format_short_count(static_cast<double>(graph.parameters())),
+                       task.document.cluster.name, batch, to_string(task.request.base.precision.compute));
 }
 
-int nothing_fits(const PlanAnswer& answer, const Json& request, Console& console) {
+int nothing_found(const PlanAnswer& answer, const Json& request, bool interrupted, Console& console) {
     if (console.json) {
         Json json = document("plans");
         json["request"] = request;
@@ -123,27 +130,37 @@ int nothing_fits(const PlanAnswer& answer, const Json& request, Console& console
         json["missing"] = answer.missing;
         console.out_json(json);
     }
+    if (interrupted)
+        return console.fail(
+            {Error{ErrorCode::Interrupted, "interrupted before any plan was found", "plan", ""}});
     if (answer.search.interrupted) {
-        return console.fail({Error{ErrorCode::Interrupted, "interrupted before any plan was found", "plan", ""}});
+        return console.fail(
+            {Error{ErrorCode::Failure, "no plan was found in " + format_duration(answer.search.wall_s),
+                   "--time-limit", "more time, or more of the plan decided by --fix"}});
     }
-    Errors errors{Error{ErrorCode::Infeasible, "no plan is feasible: " + search_sentence(answer.search), "plan", ""}};
-    for (const std::string& reason : answer.missing) errors.push_back({ErrorCode::Infeasible, reason, "missing", ""});
+    Errors errors{
+        Error{ErrorCode::Infeasible, "no plan is feasible: " + search_sentence(answer.search), "plan", ""}};
+    for (const std::string& reason : answer.missing)
+        errors.push_back({ErrorCode::Infeasible, reason, "missing", ""});
     return console.fail(errors);
 }
 
 int plan(const PlanOptions& options, Console& console) {
     Result<Task> task = make_task(options, console);
     if (!task) return console.fail(task.errors());
+    bool interrupted = false;
     Result<PlanAnswer> answer = [&] {
         const InterruptGuard interrupt;
         SearchProgressLine line(console, options.time_limit_s);
         task->request.stop = &interrupt.flag();
         task->request.progress = [&line](const SearchProgress& progress) { line.show(progress); };
-        return find_plans(task->environment, task->request);
+        auto found = find_plans(task->environment, task->request);
+        interrupted = interrupt.flag();
+        return found;
     }();
     if (!answer) return console.fail(answer.errors());
     const Json request = request_to_json(options, *task);
-    if (answer->plans.empty()) return nothing_fits(*answer, request, console);
+    if (answer->plans.empty()) return nothing_found(*answer, request, interrupted, console);
 
     const Simulator simulator(task->environment);
     const auto found = simulate_found(simulator, *answer);
@@ -153,14 +170,15 @@ int plan(const PlanOptions& options, Console& console) {
         const Status written = console.write(options.output, best.dump(2) + "\n");
         if (!written) return console.fail(written.errors());
     }
-    const int code = answer->search.interrupted ? exit_code(ErrorCode::Interrupted) : 0;
+    const int code = interrupted ? exit_code(ErrorCode::Interrupted) : 0;
     if (options.output == "-") return code;
     if (console.json) {
         Json json = document("plans");
         json["request"] = request;
         json["search"] = search_to_json(answer->search);
         json["plans"] = Json::array();
-        for (const FoundPlan& one : *found) json["plans"].push_back(found_to_json(one));
+        for (const FoundPlan& one : *found)
+            json["plans"].push_back(found_to_json(one));
         console.out_json(json);
         return code;
     }
@@ -175,34 +193,48 @@ int plan(const PlanOptions& options, Console& console) {
 void define_plan(Command& command) {
     auto& options = command.keep<PlanOptions>();
     command.text("--model", options.model, "MODEL",
-                 "a preset (trainwright models), a Hugging Face config.json, a PipeDream graph.txt", Need::Required);
+                 "a preset (trainwright models), a Hugging Face config.json, a PipeDream graph.txt",
+                 Need::Required);
     command.text("--cluster", options.cluster, "CLUSTER",
-                 "a preset with a size in devices (trainwright clusters), h100:64, or a JSON document", Need::Required);
-    command.integer("--global-batch", options.global_batch, 1, std::int64_t{1} << 30, "N", "sequences a step, over all devices",
-                    Need::Required);
-    command.integer("--seq-len", options.seq_len, 1, std::int64_t{1} << 30, "S", "tokens of a sequence; the model's own where not given");
+                 "a preset with a size in devices (trainwright clusters), h100:64, or a JSON document",
+                 Need::Required);
+    command.integer("--global-batch", options.global_batch, 1, std::int64_t{1} << 30, "N",
+                    "sequences a step, over all devices", Need::Required);
+    command.integer("--seq-len", options.seq_len, 1, std::int64_t{1} << 30, "S",
+                    "tokens of a sequence; the model's own where not given");
     command.text("--fix", options.fix, "KEY=VALUE,...",
-                 "what the plan must have: dp, tp, sp, pp, vpp, cp, ep, mbs, zero, recompute, schedule; ranges (mbs=1..8) and "
+                 "what the plan must have: dp, tp, sp, pp, vpp, cp, ep, mbs, zero, recompute, schedule; "
+                 "ranges (mbs=1..8) and "
                  "alternatives (schedule=1f1b|zb-h1)");
     command.word("--precision", options.precision, {"bf16", "fp16", "fp8", "fp32", "tf32"},
-                 "of matrix products; bf16 where not given");
-    command.word("--optimizer", options.optimizer, {"adam", "sgd", "sgd-momentum", "lamb"}, "adam where not given");
+                 "of matrix products; bf16 where not given, or what the devices have");
+    command.word("--optimizer", options.optimizer, {"adam", "sgd", "sgd-momentum", "lamb"},
+                 "adam where not given");
     command.word("--objective", options.objective, {"time", "memory", "money", "pareto"},
                  "what the best plan has least of; pareto: the plans that no other beats in all of them");
     command.integer("--top", options.top, 1, 1000, "K", "plans to answer with; 5 where not given");
-    command.integer("-j,--jobs", options.jobs, 0, 1024, "N", "threads; 0, all cores, where not given. The answer is the same");
+    command.integer("-j,--jobs", options.jobs, 0, 1024, "N",
+                    "threads; 0, all cores, where not given. The answer is the same");
     command.duration("--time-limit", options.time_limit_s, "end then, with the best found so far");
-    command.integer("--seed", options.seed, 0, std::int64_t{1} << 62, "N", "recorded with the answer; the search makes no random choice");
-    command.text("-o,--output", options.output, "FILE", "keep the best plan, for simulate, explain and diff; - is stdout");
+    command.integer("--seed", options.seed, 0, std::int64_t{1} << 62, "N",
+                    "recorded with the answer; the search makes no random choice");
+    command.text("-o,--output", options.output, "FILE",
+                 "keep the best plan, for simulate, explain and diff; - is stdout");
     command.details(
-        "Searches tensor, pipeline, data, context and expert parallel degrees, virtual stages, microbatch, recompute, ZeRO "
-        "stage, schedule and stage partition. Plans whose predictions are within each other's uncertainty are marked =. "
+        "Searches tensor, pipeline, data, context and expert parallel degrees, virtual stages, microbatch, "
+        "recompute, ZeRO "
+        "stage, schedule and stage partition. Plans whose predictions are within each other's uncertainty "
+        "are marked =. "
         "Ctrl-C ends the search with the best found so far. Exit code 3: no plan fits, and what is missing.");
-    command.example("plan --model llama3-70b --cluster h100:64 --global-batch 1024 --seq-len 8192", "the best plans, ranked");
-    command.example("plan --model config.json --cluster a100:16 --global-batch 256 --fix tp=4..8,schedule=1f1b -o plan.json",
-                    "with some of it decided; the best is kept");
-    command.example("plan --model gpt3-175b --cluster a100:1024 --global-batch 1536 --objective pareto --json",
-                    "the trade-off between time, memory and money");
+    command.example("plan --model llama3-70b --cluster h100:64 --global-batch 1024 --seq-len 8192",
+                    "the best plans, ranked");
+    command.example(
+        "plan --model config.json --cluster a100:16 --global-batch 256 --fix tp=4..8,schedule=1f1b -o "
+        "plan.json",
+        "with some of it decided; the best is kept");
+    command.example(
+        "plan --model gpt3-175b --cluster a100:1024 --global-batch 1536 --objective pareto --json",
+        "the trade-off between time, memory and money");
     command.run([&options](Console& console) { return plan(options, console); });
 }
 

@@ -60,29 +60,6 @@ std::int64_t size_of(const LoweredSchedule& s) {
 
 }  // namespace
 
-template <class Value>
-std::shared_ptr<const Value> ScheduleCache::Recent<Value>::find(const Key& key) {
-    const std::lock_guard lock(mutex_);
-    const auto found = index_.find(key);
-    if (found == index_.end()) return nullptr;
-    entries_.splice(entries_.begin(), entries_, found->second);
-    return found->second->value;
-}
-
-template <class Value>
-void ScheduleCache::Recent<Value>::add(Key key, std::shared_ptr<const Value> value, std::int64_t bytes) {
-    const std::lock_guard lock(mutex_);
-    if (index_.contains(key)) return;  // another thread made it meanwhile
-    entries_.push_front({key, std::move(value), bytes});
-    index_.emplace(std::move(key), entries_.begin());
-    bytes_ += bytes;
-    while (bytes_ > capacity_ && entries_.size() > 1) {
-        bytes_ -= entries_.back().bytes;
-        index_.erase(entries_.back().key);
-        entries_.pop_back();
-    }
-}
-
 Result<std::shared_ptr<const OrderedSchedule>> ScheduleCache::order(const std::string& name,
                                                                     const ScheduleShape& shape,
                                                                     const StageCosts* costs) {

@@ -3,13 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/recent_cache.hpp"
 #include "base/result.hpp"
 #include "plan/schedule/generator.hpp"
 #include "plan/schedule/lower.hpp"
@@ -44,30 +42,8 @@ class ScheduleCache {
                                                            const LoweringOptions& options);
 
   private:
-    template <class Value>
-    class Recent {
-      public:
-        using Key = std::vector<std::int64_t>;
-        explicit Recent(std::int64_t capacity_bytes) : capacity_(capacity_bytes) {}
-        std::shared_ptr<const Value> find(const Key& key);
-        void add(Key key, std::shared_ptr<const Value> value, std::int64_t bytes);
-
-      private:
-        struct Entry {
-            Key key;
-            std::shared_ptr<const Value> value;
-            std::int64_t bytes = 0;
-        };
-        using List = std::list<Entry>;
-        std::mutex mutex_;
-        List entries_;  // most recently used first
-        std::map<Key, typename List::iterator> index_;
-        std::int64_t bytes_ = 0;
-        std::int64_t capacity_;
-    };
-
-    Recent<OrderedSchedule> orders_{std::int64_t{48} << 20};
-    Recent<LoweredSchedule> lowered_{std::int64_t{64} << 20};
+    RecentCache<OrderedSchedule> orders_{std::int64_t{24} << 20};
+    RecentCache<LoweredSchedule> lowered_{std::int64_t{40} << 20};
 };
 
 }  // namespace tw

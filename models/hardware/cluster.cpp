@@ -209,4 +209,13 @@ Result<Cluster> load_cluster(std::string_view text) {
     return cluster_of(*type, *device, size, text);
 }
 
+Precision default_precision(const Cluster& cluster) {
+    const auto all_have = [&](FlopRate Device::*peak) {
+        return std::all_of(cluster.groups.begin(), cluster.groups.end(),
+                           [&](const NodeGroup& g) { return (g.device.*peak).value > 0; });
+    };
+    if (all_have(&Device::peak_bf16)) return Precision::Bf16;
+    return all_have(&Device::peak_fp16) ? Precision::Fp16 : Precision::Fp32;
+}
+
 }  // namespace tw

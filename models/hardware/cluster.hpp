@@ -84,6 +84,9 @@ struct Cluster {
     friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
+// The precision of matrix products that all devices have: bf16, else fp16, else fp32.
+Precision default_precision(const Cluster& cluster);
+
 // Where a communicator's ranks sit: all that a collective's cost depends on.
 struct GroupPlacement {
     int size = 1;

@@ -210,7 +210,8 @@ StageCosts PlanCost::stage_costs() const {
              stage_segments(environment_.graph, plan_.stages[static_cast<std::size_t>(s)])) {
             const LayerWork& work = shape(s).works[static_cast<std::size_t>(segment.layer_class)];
             saved += saved_bytes(work, segment.recompute) * segment.count;
-            held += weight_gradient_bytes(work) * segment.count;
+            held +=
+                shape(s).weight_gradient_bytes[static_cast<std::size_t>(segment.layer_class)] * segment.count;
         }
         costs.activation_bytes.push_back(saved);
         costs.weight_grad_bytes.push_back(std::min(held, saved));

@@ -1,31 +1,54 @@
 #include "sim/cost/shape_cost.hpp"
 
-#include "base/prng.hpp"
+#include <bit>
+
+#include "sim/memory/model_states.hpp"
 
 namespace tw {
 namespace {
 
-std::uint64_t hash_of(const ShapeKey& k) {
-    std::uint64_t h = 0;
-    const auto add = [&](auto v) { h = mix64(h + static_cast<std::uint64_t>(v) + 0x9e3779b97f4a7c15ULL); };
-    add(k.shape.microbatch);
-    add(k.shape.seq_len);
-    add(k.shape.tp);
-    add(k.shape.cp);
-    add(k.shape.ep);
-    add(k.shape.etp);
-    add(k.shape.sequence_parallel);
-    add(k.shape.precision);
-    add(k.shape.attention);
-    for (const GroupPlacement* g : {&k.tp, &k.cp, &k.ep, &k.etp, &k.shard, &k.replica}) {
+std::vector<std::int64_t> flat(const ShapeKey& k) {
+    std::vector<std::int64_t> key;
+    const auto add = [&](auto v) { key.push_back(static_cast<std::int64_t>(v)); };
+    const auto add_real = [&](double v) { key.push_back(std::bit_cast<std::int64_t>(v)); };
+    const WorkShape& w = k.shape;
+    add(w.microbatch);
+    add(w.seq_len);
+    add(w.tp);
+    add(w.cp);
+    add(w.ep);
+    add(w.etp);
+    add(w.sequence_parallel);
+    add(w.cp_kind);
+    add(w.precision);
+    add(w.attention);
+    add(w.dropout);
+    add(w.fused_elementwise);
+    add(w.autocast);
+    add(w.grad_accumulation_fused);
+    add(w.gradient_fp32);
+    add(w.padded_vocab);
+    add_real(w.expert_imbalance);
+    for (const GroupPlacement* g : {&k.tp, &k.cp, &k.ep, &k.etp, &k.shard, &k.replica, &k.expert_shard}) {
         add(g->size);
         add(g->nodes);
-        add(g->nic_share * 64);
+        add(g->per_node);
+        add(g->pods);
+        add_real(g->nic_share);
     }
     add(k.zero3);
     add(k.overlap_tp);
+    add(k.parameter_bytes);
+    add(k.gradient_bytes);
     add(k.node_group);
-    return h;
+    return key;
+}
+
+std::int64_t size_of(const ShapeCost& cost) {
+    std::size_t bytes = sizeof(ShapeCost);
+    for (const LayerWork& w : cost.works)
+        bytes += sizeof(LayerWork) + w.saved.size() * (sizeof(SavedTensor) + 16);
+    return static_cast<std::int64_t>(bytes + cost.layers.size() * 12 * sizeof(PhaseCost));
 }
 
 }  // namespace
@@ -55,13 +78,8 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
 }
 
 std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environment, const ShapeKey& key) {
-    const std::uint64_t hash = hash_of(key);
-    {
-        const std::lock_guard lock(mutex_);
-        for (auto [it, end] = entries_.equal_range(hash); it != end; ++it) {
-            if (it->second.first == key) return it->second.second;
-        }
-    }
+    std::vector<std::int64_t> flat_key = flat(key);
+    if (auto known = shapes_.find(flat_key); known && known->shape == key.shape) return known;
     CostContext context;
     context.profile = &environment.profile(key.node_group);
     context.node = &environment.node_group(key.node_group).type;
@@ -80,11 +98,15 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     auto cost = std::make_shared<ShapeCost>();
     cost->shape = key.shape;
     cost->works = layer_works(environment.graph, key.shape);
-    for (const LayerWork& work : cost->works)
+    for (LayerWork& work : cost->works) {
         cost->layers.emplace_back(work, context);
-    const std::lock_guard lock(mutex_);
-    entries_.emplace(hash, std::pair{key, cost});
-    return cost;
+        cost->weight_gradient_bytes.push_back(weight_gradient_bytes(work));
+        work.forward = {};
+        work.backward = {};
+    }
+    std::shared_ptr<const ShapeCost> result = std::move(cost);
+    shapes_.add(std::move(flat_key), result, size_of(*result));
+    return result;
 }
 
 RankPlacement place_plan(const Cluster& cluster, const ParallelPlan& plan) {

@@ -2,11 +2,10 @@
 // hundred shapes thousands of times, so they are cached.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/recent_cache.hpp"
 #include "models/hardware/placement.hpp"
 #include "plan/parallel_plan.hpp"
 #include "sim/cost/layer_cost.hpp"
@@ -16,8 +15,9 @@ namespace tw {
 
 struct ShapeCost {
     WorkShape shape;
-    std::vector<LayerWork> works;   // by layer class
+    std::vector<LayerWork> works;   // by layer class; sizes and parameters alone, without their ops
     std::vector<LayerCost> layers;  // by layer class
+    std::vector<double> weight_gradient_bytes;  // by layer class: kept from BackwardInput to BackwardWeight
 };
 
 // What of a plan decides a ShapeCost, comparable.
@@ -40,8 +40,7 @@ class ShapeCostCache {
     std::shared_ptr<const ShapeCost> get(const Environment& environment, const ShapeKey& key);
 
   private:
-    std::mutex mutex_;
-    std::multimap<std::uint64_t, std::pair<ShapeKey, std::shared_ptr<const ShapeCost>>> entries_;  // by hash
+    RecentCache<ShapeCost> shapes_{std::int64_t{40} << 20};
 };
 
 // The degrees and the rank order of a plan on a cluster. CHECKs that check_plan has passed.

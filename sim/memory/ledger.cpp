@@ -148,7 +148,8 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
     for (const StageSegment& segment : stage_segments(graph, stage)) {
         const LayerWork& work = shape.works[static_cast<std::size_t>(segment.layer_class)];
         f.activations += saved_bytes(work, segment.recompute) * segment.count;
-        f.held_for_weight += weight_gradient_bytes(work) * segment.count;
+        f.held_for_weight +=
+            shape.weight_gradient_bytes[static_cast<std::size_t>(segment.layer_class)] * segment.count;
         f.transient_forward = std::max(f.transient_forward, work.transient_forward_bytes);
         f.transient_backward = std::max(
             f.transient_backward, work.transient_backward_bytes + recomputed_bytes(work, segment.recompute));
