@@ -36,7 +36,7 @@ LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& pl
     options.overlap_p2p = plan.overlap.p2p;
     options.tied_embeddings = graph.tied_embeddings && plan.mesh.pp > 1;
     options.offload_activations = plan.offload_activations;
-    options.parameter_server = plan.gradient_sync.starts_with("parameter-server");
+    options.parameter_server = plan.gradient_sync.starts_with("ps-");
     const bool replicas = plan.mesh.dp * plan.mesh.cp > 1;
     options.overlap_grad_sync = plan.overlap.grad_reduce;
     if (!replicas || plan.zero_stage == 3) {

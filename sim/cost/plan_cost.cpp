@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "plan/gradient_sync/gradient_sync.hpp"
 #include "plan/lower_plan.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/memory/model_states.hpp"
@@ -138,7 +139,9 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
                     .seconds;
     c.offload_s = node.pcie_bandwidth.value > 0 ? saved / node.pcie_bandwidth.value : 0;
 
-    if (plan_.zero_stage < 3) {
+    const bool by_method = plan_.zero_stage == 0 && plan_.gradient_sync != "all-reduce";
+    if (by_method) synchronise_by_method(c, group);
+    if (plan_.zero_stage < 3 && !by_method) {
         const double wire = bytes_per_element(plan_.precision.gradient_reduce);
         const double element = bytes_per_element(plan_.precision.parameters);
         const int replicas = plan_.mesh.dp * plan_.mesh.cp;
@@ -188,6 +191,37 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     if (s + 1 < plan_.stage_count()) c.send_activation = boundary(spec.last_layer, s, s + 1);
     if (s > 0) c.send_gradient = boundary(spec.first_layer, s, s - 1);
     return c;
+}
+
+void PlanCost::synchronise_by_method(StageCostSet& c, int node_group) const {
+    SyncRequest request;
+    request.parameters = c.dense_parameters + c.expert_parameters;
+    request.gradient = plan_.precision.gradient_reduce;
+    request.parameter = plan_.precision.parameters;
+    request.replicas = plan_.mesh.dp * plan_.mesh.cp;
+    request.microbatches = static_cast<int>(plan_.microbatches);
+    request.matrix_dim = environment_.graph.hidden;
+    const auto method = gradient_sync_cost(plan_.gradient_sync, request);
+    TW_CHECK_MSG(method.has_value(), "check_plan accepts the method");
+    const GroupPlacement replicas = placement_.group({Axis::Dp, Axis::Cp});
+    for (const SyncCollective& collective : method->collectives) {
+        const TransferCost once = transfer(collective.kind, collective.bytes, replicas, node_group);
+        TransferCost& total =
+            collective.moment == SyncMoment::AfterOptimizer ? c.parameter_gather : c.gradient_sync;
+        total.seconds += once.seconds * collective.times;
+        total.sigma_s += once.sigma_s * collective.times;
+        total.bytes += once.bytes * collective.times;
+        total.source = once.source;
+        total.algorithm = once.algorithm;
+        total.out_of_range |= once.out_of_range;
+    }
+    // Everything that passes one server's port takes its turn there.
+    const NodeType& node = environment_.node_group(node_group).type;
+    const double port = replicas.nodes > 1 ? node.network_per_device().value : node.link_bandwidth.value;
+    if (port > 0) c.gradient_sync.seconds = std::max(c.gradient_sync.seconds, method->server_bytes / port);
+    c.optimizer_s +=
+        memory_kernel(environment_.profile(node_group), MemoryOpKind::Copy, method->kernel_bytes).seconds;
+    c.sync_memory_bytes = method->memory_bytes;
 }
 
 std::vector<double> PlanCost::parameters() const {

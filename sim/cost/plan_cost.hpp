@@ -25,7 +25,8 @@ struct StageCostSet {
     double optimizer_s = 0, optimizer_sigma_s = 0;       // one step's update, gradient norm included
     TransferCost gradient_sync;                          // all of the stage's gradients, once
     TransferCost parameter_gather;                       // ZeRO-1/2
-    TransferCost send_activation;                        // to the next stage
+    double sync_memory_bytes = 0;  // of a synchronisation other than all-reduce and ZeRO: error feedback, buffers
+    TransferCost send_activation;  // to the next stage
     TransferCost send_gradient;                          // to the previous stage
     double stash_s = 0;                                  // copy of the weights (PipeDream)
     double offload_s = 0;                                // activations of one microbatch over PCIe, one way
@@ -60,6 +61,8 @@ class PlanCost {
                                           const std::vector<StageSegment>& segments) const;
     [[nodiscard]] TransferCost transfer(CollectiveKind kind, double bytes, const GroupPlacement& group,
                                         int node_group) const;
+    // Gradients and parameters of a stage by the plan's registered method (plan/gradient_sync).
+    void synchronise_by_method(StageCostSet& stage, int node_group) const;
     // `bytes` in pieces of at most one bucket.
     [[nodiscard]] TransferCost bucketed(CollectiveKind kind, double bytes, const GroupPlacement& group,
                                         int node_group) const;

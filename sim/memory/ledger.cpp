@@ -108,6 +108,7 @@ Replay make_replay(const RankProgram& program, const std::vector<StageFootprint>
 
 struct RankParameters {
     double dense = 0, expert = 0;
+    double sync_buffers = 0;  // bytes
 };
 
 RankParameters rank_parameters(const ParallelPlan& plan, const PlanCost& costs,
@@ -119,6 +120,7 @@ RankParameters rank_parameters(const ParallelPlan& plan, const PlanCost& costs,
         if (rank < first || rank >= first + replicas) continue;
         p.dense += costs.stage(s).dense_parameters;
         p.expert += costs.stage(s).expert_parameters;
+        p.sync_buffers += costs.stage(s).sync_memory_bytes;
     }
     return p;
 }
@@ -282,8 +284,9 @@ MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan,
         rank.largest_layer =
             largest_layer(environment.graph, plan, costs, rank_of_stage, static_cast<int>(r));
         rank.capacity = rank_capacity(environment, plan, rank_of_stage, static_cast<int>(r));
-        rank.allocated = peak.total();
-        rank.reserved = rounded(peak.activations) + rounded(peak.transient) + rounded(peak.weight_stash);
+        rank.allocated = peak.total() + parameters.sync_buffers;
+        rank.reserved = rounded(peak.activations) + rounded(peak.transient) + rounded(peak.weight_stash) +
+                        rounded(parameters.sync_buffers);
         base.ranks.push_back(rank);
     }
     return base;
@@ -338,6 +341,8 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
             fmt::format("2 layers x {:g} B x {:.6g} parameters", element, layer));
         add("unsharded gradients", b.unsharded_gradients,
             fmt::format("{:g} B x {:.6g} parameters", grad, layer));
+        add("synchronisation buffers", parameters.sync_buffers,
+            "of gradient_sync '" + plan.gradient_sync + "'");
         add("activations", peak.activations,
             fmt::format("{} microbatch(es) of this rank's stages in flight", profile.peak_in_flight));
         add("temporaries", peak.transient, "largest layer at the peak's instruction");
