@@ -19,6 +19,7 @@ void define_schedule(Command& command);
 void define_simulate(Command& command);
 void define_inspect(Command& command);
 void define_check(Command& command);
+void define_validate(Command& command);
 void define_completion(Command& command);
 
 }  // namespace tw::cli

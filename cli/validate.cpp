@@ -46,13 +46,16 @@ void define_validate(Command& command) {
     auto& options = command.keep<ValidateOptions>();
     command.positionals("FILE", options.files, "documents of measured training runs");
     command.flag("--rows", options.rows, "list every row, and why the others were not compared");
-    command.integer("--worst", options.worst, 0, 10'000, "N", "list the N rows with the largest error of time");
+    command.integer("--worst", options.worst, 0, 10'000, "N",
+                    "list the N rows with the largest error of time");
     command.flag("--blind", options.blind, "calibrate nothing");
     command.text("--svg", options.svg, "FILE", "draw predicted against measured; - is stdout");
     command.text("--page", options.page, "FILE", "write the page of results as Markdown; - is stdout");
     command.details(
-        "Every row that states layers, hidden size, parallel degrees, microbatch and global batch is predicted; what it does "
-        "not say is the default of its framework's version. Calibrated: the host's time per dispatched operation, fitted on "
+        "Every row that states layers, hidden size, parallel degrees, microbatch and global batch is "
+        "predicted; what it does "
+        "not say is the default of its framework's version. Calibrated: the host's time per dispatched "
+        "operation, fitted on "
         "a declared twentieth of a source's rows that the score leaves out.");
     command.example("validate runs.json", "how far off the predictions are, per source");
     command.example("validate runs.json --rows --svg scatter.svg", "every row, and the picture");

@@ -1,0 +1,90 @@
+#include "sim/validate/calibrate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace tw {
+namespace {
+
+// Rows that stand or fall together: a subset that splits them would leak.
+std::string group_of(const ValidationRow& row) {
+    const TruthRow& t = row.truth;
+    return fmt::format("{:05}|{:06}|{}|{}|{}|{}|{}", t.model.layers.value_or(0), t.model.hidden.value_or(0),
+                       t.tp.value_or(1), t.pp.value_or(1), t.microbatch.value_or(0), t.recompute,
+                       t.precision);
+}
+
+// Factors tried: a quarter to 16 times, steps of 12 %.
+constexpr int kSteps = 38;
+double factor_at(int step) {
+    return 0.25 * std::pow(1.12, step);
+}
+
+double step_time(const ValidationRow& row, double factor) {
+    auto c = make_case(row.truth);
+    if (!c) return row.blind.step_time_s;
+    auto p = predict(*c, row.truth, factor);
+    return p ? p->step_time_s : row.blind.step_time_s;
+}
+
+// Does the host decide anything? Eight times slower must show in one of the rows.
+bool depends_on_host(const std::vector<ValidationRow>& rows, const std::vector<std::size_t>& members) {
+    return std::any_of(members.begin(), members.end(), [&](std::size_t i) {
+        return step_time(rows[i], 8) > 1.02 * rows[i].blind.step_time_s;
+    });
+}
+
+}  // namespace
+
+std::vector<Calibration> calibrate_hosts(std::vector<ValidationRow>& rows) {
+    std::map<std::string, std::vector<std::size_t>> kinds;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const ValidationRow& row = rows[i];
+        if (row.has_time() && !row.truth.one_layer)
+            kinds[row.truth.file + "|" + row.framework + "|" + row.truth.gpu].push_back(i);
+    }
+    std::vector<Calibration> result;
+    for (const auto& [kind, members] : kinds) {
+        // One row cannot both calibrate and be scored.
+        if (members.size() < 4 || !depends_on_host(rows, members)) continue;
+        std::map<std::string, std::vector<std::size_t>> groups;
+        for (const std::size_t i : members)
+            groups[group_of(rows[i])].push_back(i);
+        // Groups evenly spaced over the sorted keys until the subset holds 5 % of the rows.
+        const std::size_t wanted = std::max<std::size_t>(1, members.size() / 20);
+        std::vector<const std::vector<std::size_t>*> ordered;
+        for (const auto& [key, group] : groups)
+            ordered.push_back(&group);
+        const std::size_t chosen = std::max<std::size_t>(1, wanted * ordered.size() / members.size());
+        const std::size_t stride = ordered.size() / chosen;
+        std::vector<std::size_t> subset;
+        for (std::size_t g = stride / 2; g < ordered.size() && subset.size() < wanted; g += stride)
+            subset.insert(subset.end(), ordered[g]->begin(), ordered[g]->end());
+
+        Calibration c{rows[members.front()].truth.file,
+                      rows[members.front()].framework,
+                      rows[members.front()].truth.gpu,
+                      1,
+                      {}};
+        double best = 0;
+        for (int step = 0; step < kSteps; ++step) {
+            double error = 0;
+            for (const std::size_t i : subset)
+                error += std::abs(std::log(step_time(rows[i], factor_at(step)) / rows[i].truth.step_time_s));
+            if (step == 0 || error < best) best = error, c.dispatch_factor = factor_at(step);
+        }
+        for (const std::size_t i : subset) {
+            rows[i].calibrates = true;
+            c.rows.push_back(rows[i].truth.id);
+        }
+        for (const std::size_t i : members)
+            rows[i].calibrated_step_time_s = step_time(rows[i], c.dispatch_factor);
+        result.push_back(std::move(c));
+    }
+    return result;
+}
+
+}  // namespace tw

@@ -1,0 +1,90 @@
+#include "sim/validate/predict.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/memory/ledger.hpp"
+#include "sim/simulator.hpp"
+
+namespace tw {
+namespace {
+
+// Forward and backward of the model's first block.
+double layer_time(const ValidationCase& c, const PlanCost& costs) {
+    for (int i = 0; i < c.graph.size(); ++i) {
+        if (c.graph.layer(i).role != LayerRole::Block) continue;
+        const LayerCost& layer =
+            costs.shape(0).layers[static_cast<std::size_t>(c.graph.layer(i).layer_class)];
+        const SimTime both = layer.phase(c.plan.recompute, Opcode::Forward).device_time() +
+                             layer.phase(c.plan.recompute, Opcode::Backward).device_time();
+        return to_seconds(both).value;
+    }
+    return 0;
+}
+
+double read_bytes(const StageMemory& memory, MemoryKind kind) {
+    switch (kind) {
+        case MemoryKind::Allocated:
+            return memory.peak_allocated_bytes;
+        case MemoryKind::Reserved:
+            return memory.peak_reserved_bytes;
+        case MemoryKind::Device:
+            return memory.device_bytes;
+        case MemoryKind::None:
+            return 0;
+    }
+    return 0;
+}
+
+std::string addends_text(const StageMemory& memory) {
+    std::vector<MemoryAddend> addends = memory.addends;
+    std::stable_sort(addends.begin(), addends.end(),
+                     [](const MemoryAddend& a, const MemoryAddend& b) { return a.bytes > b.bytes; });
+    std::string text;
+    for (const MemoryAddend& a : addends)
+        text += fmt::format("{}{} {:.3f}", text.empty() ? "" : ", ", a.name, a.bytes / 1e9);
+    return text + " GB";
+}
+
+}  // namespace
+
+Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, double dispatch_factor) {
+    auto environment = std::make_shared<Environment>();
+    environment->graph = c.graph;
+    environment->cluster = c.cluster;
+    environment->profiles.assign(c.cluster.groups.size(), c.profile);
+    environment->dispatch_s = host_dispatch_seconds(c.profile, "eager").value_or(0.0) * dispatch_factor;
+    const Simulator simulator(environment);
+    auto prepared = simulator.prepare(c.plan);
+    if (!prepared) return prepared.errors();
+    const LoweredSchedule& lowered = *prepared->lowered;
+
+    Prediction p;
+    const std::vector<StageMemory> ledger = memory_ledger(*environment, c.plan, *prepared->costs, lowered);
+    const StageMemory* read = nullptr;
+    for (const StageMemory& m : ledger) {
+        p.fits = p.fits && m.fits();
+        if (read == nullptr || row.memory_of_last_stage ||
+            read_bytes(m, row.memory_kind) > read_bytes(*read, row.memory_kind)) {
+            read = &m;
+        }
+    }
+    if (read != nullptr && row.memory_kind != MemoryKind::None) {
+        p.memory_bytes = read_bytes(*read, row.memory_kind);
+        p.memory_text = addends_text(*read);
+    }
+    if (row.one_layer) {
+        p.step_time_s = layer_time(c, *prepared->costs);
+        return p;
+    }
+    EngineWorkspace workspace;
+    const SimTime period =
+        run_engine(lowered.compiled, prepared->costs->table(lowered.schedule, lowered.compiled), workspace)
+            .period;
+    p.step_time_s = to_seconds(period).value;
+    p.sigma_s = step_sigma(c.plan, *prepared->costs, lowered.schedule, period);
+    return p;
+}
+
+}  // namespace tw

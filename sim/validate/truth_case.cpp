@@ -1,0 +1,246 @@
+#include "sim/validate/truth_case.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "models/hardware/scale_profile.hpp"
+#include "plan/check_plan.hpp"
+#include "plan/stage_partition.hpp"
+
+namespace tw {
+namespace {
+
+Error reason(std::string message) {
+    return Error{ErrorCode::Unreadable, std::move(message), "", ""};
+}
+
+std::string lower(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+}
+
+bool says(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+}
+
+// Profiles are documents of 800 lines: decoded once a device.
+Result<HardwareProfile> cached_profile(const Device& device) {
+    static std::mutex mutex;
+    static std::map<std::string, HardwareProfile> known;
+    const std::lock_guard lock(mutex);
+    if (const auto it = known.find(device.name); it != known.end()) return it->second;
+    auto profile = profile_for(device);
+    if (!profile) return reason("GPU " + device.name + " has no profile");
+    known.emplace(device.name, *profile);
+    return std::move(*profile);
+}
+
+bool hopper_or_later(const Device& device) {
+    return device.architecture == "hopper" || device.architecture == "blackwell";
+}
+
+// "... shard group 8 GPUs", "fsdp degree 128, replicated 4": ranks of one shard; 0 where the text has no
+// number.
+int shard_of(const std::string& text) {
+    for (const std::string_view word : {"shard group ", "degree "}) {
+        const auto at = text.find(word);
+        if (at == std::string::npos) continue;
+        const int n = std::atoi(text.c_str() + at + word.size());
+        if (n > 0) return n;
+    }
+    return 0;
+}
+
+void set_precision(const TruthRow& row, const FrameworkDefaults& defaults, ParallelPlan& plan) {
+    const std::string& p = row.precision;
+    plan.precision.compute = says(p, "fp8") || says(p, "float8") ? Precision::Fp8
+                             : says(p, "bf16")                   ? Precision::Bf16
+                             : says(p, "fp16")                   ? Precision::Fp16
+                             : says(p, "fp32")                   ? Precision::Fp32
+                                                                 : defaults.precision;
+}
+
+Status set_schedule(const TruthRow& row, const LayerGraph& graph, ParallelPlan& plan) {
+    const std::string& s = row.schedule;
+    const int pp = plan.mesh.pp;
+    int vpp = row.vpp.value_or(1);
+    plan.schedule = "1f1b";
+    if (says(s, "zb-2p")) plan.schedule = "zb-2p";
+    if (says(s, "zb-1p")) plan.schedule = "zb-1p";
+    if (says(s, "gpipe")) plan.schedule = "gpipe";
+    const bool interleaved = s == "1f1b-i" || s == "interleaved 1f1b";
+    const auto blocks = static_cast<int>(graph.blocks);
+    // Embedding and head count as a layer each where only that makes the stages equal (Megatron's
+    // account_for_embedding_in_pipeline_split and its sibling for the loss).
+    const auto counts_ends = [&](int stages) { return blocks % stages != 0 && (blocks + 2) % stages == 0; };
+    if (interleaved && !row.vpp && pp > 1) vpp = std::max(1, (blocks + (counts_ends(pp) ? 2 : 0)) / pp);
+    if (pp == 1) vpp = 1;
+    if (vpp > 1) plan.schedule = "interleaved";
+    plan.virtual_stages = vpp;
+    const int stages = pp * vpp;
+    if (graph.blocks > 0 && stages > blocks + 2)
+        return reason(fmt::format("{} stages for {} layers", stages, blocks));
+    plan.stages = uniform_partition(graph, stages, plan.recompute);
+    if (counts_ends(stages) && graph.size() == blocks + 2) {
+        const int each = (blocks + 2) / stages;
+        for (int i = 0; i < stages; ++i) {
+            plan.stages[static_cast<std::size_t>(i)].first_layer = i * each;
+            plan.stages[static_cast<std::size_t>(i)].last_layer = (i + 1) * each;
+        }
+    }
+    for (StageSpec& stage : plan.stages)
+        stage.recompute = plan.recompute;
+    return ok();
+}
+
+Status set_mesh(const TruthRow& row, ParallelPlan& plan) {
+    if (!row.tp) return reason("tp missing");
+    if (!row.pp) return reason("pp missing");
+    plan.mesh.tp = *row.tp;
+    plan.mesh.pp = *row.pp;
+    plan.mesh.cp = row.cp.value_or(1);
+    plan.mesh.ep = row.ep.value_or(1);
+    const int model = plan.mesh.tp * plan.mesh.pp * plan.mesh.cp;
+    if (model < 1) return reason("a degree is 0");
+    if (row.dp) {
+        plan.mesh.dp = *row.dp;
+    } else if (row.gpus && *row.gpus % model == 0) {
+        plan.mesh.dp = *row.gpus / model;
+    } else {
+        return reason("dp missing");
+    }
+    if (plan.mesh.dp < 1) return reason("a degree is 0");
+    if (row.gpus && *row.gpus != plan.mesh.devices()) {
+        return reason(fmt::format("dp {} * tp {} * pp {} * cp {} are not the row's {} GPUs", plan.mesh.dp,
+                                  plan.mesh.tp, plan.mesh.pp, plan.mesh.cp, *row.gpus));
+    }
+    if (!row.microbatch) return reason("microbatch missing");
+    if (!row.global_batch) return reason("global batch missing");
+    plan.microbatch = *row.microbatch;
+    plan.global_batch = *row.global_batch;
+    const std::int64_t pass = plan.microbatch * plan.mesh.dp;
+    if (pass < 1 || plan.global_batch % pass != 0) {
+        return reason(fmt::format("global batch {} is not a multiple of {} microbatches of {}",
+                                  plan.global_batch, plan.mesh.dp, plan.microbatch));
+    }
+    plan.microbatches = plan.global_batch / pass;
+    return ok();
+}
+
+// What the row says over the framework's defaults.
+void apply_row(const TruthRow& row, const FrameworkDefaults& defaults, const Device& device,
+               ParallelPlan& plan) {
+    if (row.flash_attention) {
+        plan.attention = !*row.flash_attention     ? AttentionKernel::Unfused
+                         : hopper_or_later(device) ? defaults.flash_hopper
+                                                   : defaults.flash;
+    }
+    // gpt3_7b is the one functional test that leaves the attention backend to Transformer Engine.
+    if (row.shape == TruthShape::Functional && says(row.model.name, "gpt3_7b")) {
+        plan.attention = hopper_or_later(device) ? defaults.flash_hopper : defaults.flash;
+    }
+    if (row.sequence_parallel) plan.sequence_parallel = *row.sequence_parallel && plan.mesh.tp > 1;
+    if (row.zero_stage) plan.zero_stage = *row.zero_stage;
+    if (!row.zero_stage && says(row.sharding, "fsdp") && !says(row.sharding, "no (")) {
+        plan.zero_stage = 3;  // Megatron-Core's custom FSDP
+    }
+    const int shard = shard_of(row.sharding);
+    const int replicas = plan.mesh.dp * plan.mesh.cp;
+    plan.zero_shard =
+        plan.zero_stage > 0 && shard > 1 && shard < replicas && replicas % shard == 0 ? shard : 0;
+    if (row.recompute.rfind("full", 0) == 0) plan.recompute = RecomputeMode::Full;
+    if (row.recompute == "selective") plan.recompute = RecomputeMode::Selective;
+    if (row.recompute == "none") plan.recompute = RecomputeMode::None;
+    if (row.async_tp) plan.overlap.tp = true;
+    if (row.overlap_grad_reduce) plan.overlap.grad_reduce = true;
+    if (row.overlap_param_gather) plan.overlap.param_gather = true;
+}
+
+}  // namespace
+
+Result<const FrameworkDefaults*> framework_of(const TruthRow& row) {
+    const std::string f = lower(row.framework);
+    const std::string source = lower(row.source);
+    std::string_view name;
+    if (f == "megatron-functional") {
+        name = "megatron-functional";
+    } else if (row.shape == TruthShape::SingleDevice || f.rfind("transformers", 0) == 0) {
+        name = row.compile                          ? "pytorch-compile"
+               : says(row.precision, "bf16_params") ? "pytorch-bf16"
+                                                    : "pytorch";
+    } else if (says(f, "bigscience")) {
+        name = "megatron-deepspeed-bigscience";
+    } else if (says(f, "megatron-deepspeed")) {
+        name = "megatron-deepspeed";
+    } else if (says(f, "nemo") || says(f, "megatron-bridge")) {
+        name = "nemo";
+    } else if (says(f, "megatron-core r0.8")) {
+        name = "megatron-2024";
+    } else if (says(f, "transformerengine") || says(f, "megatron-core")) {
+        name = "megatron";
+    } else if (says(f, "megatron-lm fork")) {
+        name = "megatron-2023";
+    } else if (says(f, "megatron")) {
+        name = says(source, "2021")                  ? "megatron-2021"
+               : row.flash_attention.value_or(false) ? "megatron"
+                                                     : "megatron-2022";
+    } else if (says(f, "composer") || says(f, "foundry")) {
+        name = says(row.sharding, "pure") ? "composer-fsdp-pure" : "composer-fsdp";
+    } else if (says(f, "internevo")) {
+        name = "internevo";
+    } else if (says(f, "torchtitan")) {
+        name = row.compile ? "torchtitan" : "torchtitan-eager";
+    } else if (says(f, "maxtext")) {
+        name = "maxtext";
+    } else if (says(f, "deepspeed")) {
+        name = "deepspeed";
+    } else if (says(f, "pytorch")) {
+        name = "pytorch";
+    } else {
+        return reason(f.empty() ? "framework missing" : "no table for framework " + row.framework);
+    }
+    return find_framework(name);
+}
+
+Result<ValidationCase> make_case(const TruthRow& row) {
+    if (!row.errors.empty()) return row.errors;
+    if (row.status == TruthStatus::NotComparable) {
+        return reason(row.status_reason.empty() ? "marked not comparable" : row.status_reason);
+    }
+    ValidationCase c;
+    if (Status mesh = set_mesh(row, c.plan); !mesh) {
+        // Missing layers are the more telling reason.
+        if (row.model.document.empty() && !row.model.layers && row.shape == TruthShape::Main)
+            return reason("layers missing");
+        return mesh.errors();
+    }
+    auto defaults = framework_of(row);
+    if (!defaults) return defaults.errors();
+    auto graph = graph_of(row, **defaults);
+    if (!graph) return graph.errors();
+    c.graph = std::move(*graph);
+    auto cluster = cluster_of(row, c.plan.mesh.devices());
+    if (!cluster) return cluster.errors();
+    c.cluster = std::move(*cluster);
+    const Device& device = c.cluster.groups.front().device;
+    auto profile = cached_profile(device);
+    if (!profile) return profile.errors();
+    c.profile = std::move(*profile);
+
+    c.plan.seq_len = row.model.seq_len.value_or(c.graph.default_seq_len);
+    set_precision(row, **defaults, c.plan);
+    apply_framework(**defaults, hopper_or_later(device), c.plan);
+    apply_row(row, **defaults, device, c.plan);
+    if (Status schedule = set_schedule(row, c.graph, c.plan); !schedule) return schedule.errors();
+    const PlanCheck check = check_plan(c.graph, c.cluster, c.plan);
+    if (!check.errors.empty()) return reason("the plan is not legal: " + check.errors.front().message);
+    return c;
+}
+
+}  // namespace tw

@@ -1,0 +1,34 @@
+// From a measured row to what the simulator is asked: model, cluster, plan. What the row does not say is the
+// default of its framework's version (plan/frameworks) or of its GPU's usual node, one rule for all rows;
+// nothing is derived from what was measured.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "models/graph/layer_graph.hpp"
+#include "models/hardware/cluster.hpp"
+#include "models/hardware/profile.hpp"
+#include "plan/frameworks/framework.hpp"
+#include "plan/parallel_plan.hpp"
+#include "sim/validate/truth.hpp"
+
+namespace tw {
+
+struct ValidationCase {
+    LayerGraph graph;
+    Cluster cluster;
+    HardwareProfile profile;
+    ParallelPlan plan;
+};
+
+// The case, or the reason why the row cannot be compared ("layers missing"): the errors' messages, in the
+// row's own words.
+Result<ValidationCase> make_case(const TruthRow& row);
+
+// Its parts, each with its own refusals.
+Result<const FrameworkDefaults*> framework_of(const TruthRow& row);
+Result<LayerGraph> graph_of(const TruthRow& row, const FrameworkDefaults& defaults);
+Result<Cluster> cluster_of(const TruthRow& row, int devices);
+
+}  // namespace tw

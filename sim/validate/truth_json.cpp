@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+
+#include "base/json.hpp"
+#include "sim/validate/truth.hpp"
+
+namespace tw {
+namespace {
+
+constexpr double kMost = 1e15;
+constexpr double kGiB = 1073741824.0;
+
+std::string lower(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+}
+
+bool contains(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+}
+
+// Optional numbers: published tables write 96.0 for 96.
+template <class T>
+std::optional<T> whole(const JsonObject& object, std::string_view key) {
+    if (!object.has(key)) return std::nullopt;
+    const double value = object.number_or(key, 0, 0, kMost);
+    if (value != std::floor(value)) {
+        object.error(key, "expected a whole number");
+        return std::nullopt;
+    }
+    return static_cast<T>(value);
+}
+
+std::optional<bool> truth_value(const JsonObject& object, std::string_view key) {
+    if (!object.has(key)) return std::nullopt;
+    return object.boolean_or(key, false);
+}
+
+TruthStatus status_of(const JsonObject& object) {
+    const std::string text = object.string_or("status", "ok");
+    if (text == "ok") return TruthStatus::Ok;
+    if (text == "out_of_memory") return TruthStatus::OutOfMemory;
+    if (text != "not_comparable") object.error("status", "unknown status '" + text + "'");
+    return TruthStatus::NotComparable;
+}
+
+// Bytes of "memory_gb". nvidia-smi prints MiB, so that what is read off it as GB is GiB; "GiB" says so
+// itself; else 1e9 bytes.
+void read_memory(const JsonObject& object, TruthRow& row) {
+    const double value = object.number_or("memory_gb", 0, 0, kMost);
+    const std::string kind = lower(object.string_or("memory_kind", ""));
+    if (value <= 0) return;
+    // Computed, or read off a figure of a computation: not a measurement.
+    if (contains(kind, "analytic") || contains(kind, "digitised") || contains(kind, "summed over") ||
+        contains(kind, "total over all")) {
+        return;
+    }
+    const bool device = contains(kind, "nvidia-smi") || contains(kind, "gpu memory\"");
+    row.memory_kind = device                            ? MemoryKind::Device
+                      : contains(kind, "peak reserved") ? MemoryKind::Reserved
+                                                        : MemoryKind::Allocated;
+    row.memory_bytes = value * (device || contains(kind, "gib") ? kGiB : 1e9);
+}
+
+TruthRow main_row(const JsonObject& object, Errors& errors) {
+    TruthRow row;
+    row.id = object.string("id");
+    row.source = object.string_or("source", "");
+    row.status = status_of(object);
+    row.one_layer = object.string_or("unit", "iteration") == "layer";
+    if (const Json* model = object.find("model")) {
+        const JsonObject m(*model, object.pointer("model"), errors);
+        row.model.name = m.string_or("name", "");
+        row.model.family = m.string_or("family", "");
+        row.model.layers = whole<std::int64_t>(m, "layers");
+        row.model.hidden = whole<std::int64_t>(m, "hidden");
+        row.model.heads = whole<std::int64_t>(m, "heads");
+        row.model.kv_heads = whole<std::int64_t>(m, "kv_heads");
+        row.model.ffn = whole<std::int64_t>(m, "ffn");
+        row.model.vocab = whole<std::int64_t>(m, "vocab");
+        row.model.seq_len = whole<std::int64_t>(m, "seq_len");
+        row.model.experts = whole<std::int64_t>(m, "experts");
+    }
+    if (const Json* hardware = object.find("hardware")) {
+        const JsonObject h(*hardware, object.pointer("hardware"), errors);
+        row.gpu = h.string_or("gpu", "");
+        row.gpu_mem_gb = h.number_or("gpu_mem_gb", 0, 0, 1e6);
+        row.gpus_per_node = whole<int>(h, "gpus_per_node");
+        row.inter_node = h.string_or("inter_node", "");
+    }
+    row.precision = lower(object.string_or("precision", ""));
+    row.framework = object.string_or("framework", "");
+    row.schedule = lower(object.string_or("schedule", ""));
+    row.recompute = lower(object.string_or("recompute", ""));
+    row.sharding = lower(object.string_or("fsdp", ""));
+    row.gpus = whole<int>(object, "gpus");
+    row.dp = whole<int>(object, "dp");
+    row.tp = whole<int>(object, "tp");
+    row.pp = whole<int>(object, "pp");
+    row.vpp = whole<int>(object, "vpp");
+    row.cp = whole<int>(object, "cp");
+    row.ep = whole<int>(object, "ep");
+    row.zero_stage = whole<int>(object, "zero_stage");
+    row.sequence_parallel = truth_value(object, "sequence_parallel");
+    row.flash_attention = truth_value(object, "flash_attention");
+    row.microbatch = whole<std::int64_t>(object, "micro_batch");
+    row.microbatches = whole<std::int64_t>(object, "num_microbatches");
+    row.global_batch = whole<std::int64_t>(object, "global_batch");
+    row.compile = object.boolean_or("compile", false);
+    row.async_tp = object.boolean_or("async_tp", false);
+    row.step_time_s = object.number_or("iteration_time_s", 0, 0, kMost);
+    read_memory(object, row);
+    return row;
+}
+
+// "golden_values_dev_dgx_h100.json": the device is the last word.
+std::string device_of_golden(const std::string& golden) {
+    const auto end = golden.rfind(".json");
+    const auto start = golden.rfind('_', end);
+    return start == std::string::npos ? "" : golden.substr(start + 1, end - start - 1);
+}
+
+TruthRow functional_row(const JsonObject& object, Errors& errors) {
+    TruthRow row;
+    row.shape = TruthShape::Functional;
+    const std::string test = object.string("test");
+    const std::string golden = object.string_or("golden", "");
+    row.gpu = device_of_golden(golden);
+    row.id = test + "@" + row.gpu;
+    row.source = "Megatron-LM functional tests";
+    row.framework = "megatron-functional";
+    row.status = status_of(object);
+    row.status_reason = object.string_or("status_reason", "");
+    row.step_time_s = object.number_or("median_iter_s", 0, 0, kMost);
+    row.memory_bytes = object.number_or("max_mem_bytes", 0, 0, kMost);
+    if (row.memory_bytes > 0) row.memory_kind = MemoryKind::Allocated;
+    row.memory_of_last_stage = true;
+    const Json* args = object.find("args");
+    if (args == nullptr) return row;
+    const JsonObject a(*args, object.pointer("args"), errors);
+    const std::string name = lower(test);
+    row.model.name = test;
+    row.model.family = name.rfind("bert", 0) == 0 ? "bert" : "gpt-dense";
+    row.model.layers = whole<std::int64_t>(a, "num-layers");
+    row.model.hidden = whole<std::int64_t>(a, "hidden-size");
+    row.model.heads = whole<std::int64_t>(a, "num-attention-heads");
+    row.model.seq_len = whole<std::int64_t>(a, "seq-length");
+    row.microbatch = whole<std::int64_t>(a, "micro-batch-size");
+    row.global_batch = whole<std::int64_t>(a, "global-batch-size");
+    row.tp = whole<int>(a, "tensor-model-parallel-size");
+    row.pp = whole<int>(a, "pipeline-model-parallel-size");
+    row.cp = whole<int>(a, "context-parallel-size").value_or(1);
+    const int per_stage = whole<int>(a, "num-layers-per-virtual-pipeline-stage").value_or(0);
+    if (per_stage > 0 && row.model.layers && row.pp && *row.pp > 0) {
+        row.vpp = static_cast<int>(*row.model.layers / (*row.pp * per_stage));
+    }
+    row.gpus = std::max(8, row.tp.value_or(1) * row.pp.value_or(1) * *row.cp);
+    row.gpus_per_node = 8;
+    row.zero_stage = a.boolean_or("use-distributed-optimizer", false) ? 1 : 0;
+    row.overlap_grad_reduce = a.boolean_or("overlap-grad-reduce", false);
+    row.overlap_param_gather = a.boolean_or("overlap-param-gather", false);
+    row.sequence_parallel = a.boolean_or("sequence-parallel", false);
+    row.precision = a.boolean_or("bf16", false) ? "bf16" : a.boolean_or("fp16", false) ? "fp16" : "fp32";
+    row.recompute = a.string_or("recompute-granularity", "none");
+    if (a.boolean_or("tp-comm-overlap", false)) row.async_tp = true;
+    return row;
+}
+
+TruthRow single_row(const JsonObject& object, Errors& errors, std::size_t index) {
+    TruthRow row;
+    row.shape = TruthShape::SingleDevice;
+    row.gpu = "H200";
+    const std::string hardware = lower(object.string_or("hardware", "1x h200"));
+    for (const char* gpu : {"b200", "h100", "a100", "h200"}) {
+        if (contains(hardware, gpu)) row.gpu = gpu;
+    }
+    row.gpus = row.dp = row.tp = row.pp = 1;
+    const bool flat = object.has("model");
+    row.model.name = flat ? object.string("model") : object.string("name");
+    row.id = std::to_string(index) + "-" + row.model.name;
+    row.source = object.string_or("framework", "PyTorch");
+    row.framework = flat ? "pytorch" : "transformers";
+    row.precision = object.string_or("precision", "bf16_autocast");
+    row.recompute = object.string_or("recompute", "none");
+    row.compile = object.string_or("mode", "eager") == "compile";
+    row.microbatch = whole<std::int64_t>(object, "micro_batch");
+    row.microbatches = whole<std::int64_t>(object, "accumulation").value_or(1);
+    if (row.microbatch) row.global_batch = *row.microbatch * *row.microbatches;
+    row.model.seq_len = whole<std::int64_t>(object, "seq_len");
+    row.step_time_s = object.number_or("step_s", 0, 0, kMost);
+    row.memory_bytes = object.number_or("max_allocated", 0, 0, kMost);
+    if (row.memory_bytes > 0) row.memory_kind = MemoryKind::Allocated;
+    if (const Json* config = object.find("config")) {
+        row.model.document = config->dump();
+        return row;
+    }
+    if (!flat) return row;
+    row.model.family = whole<int>(object, "llama").value_or(0) != 0 ? "llama-dense" : "gpt-dense";
+    row.model.layers = whole<std::int64_t>(object, "layers");
+    row.model.hidden = whole<std::int64_t>(object, "hidden");
+    row.model.heads = whole<std::int64_t>(object, "heads");
+    row.model.kv_heads = whole<std::int64_t>(object, "kv_heads");
+    row.model.ffn = whole<std::int64_t>(object, "ffn");
+    row.model.vocab = whole<std::int64_t>(object, "vocab");
+    (void)errors;
+    return row;
+}
+
+}  // namespace
+
+Result<std::vector<TruthRow>> read_truth_text(std::string_view text, const std::string& path) {
+    auto json = parse_json(text, path);
+    if (!json) return json.errors();
+    if (!json->is_array()) {
+        return Error{ErrorCode::Unreadable, "expected an array of measured rows", path, ""};
+    }
+    const std::string file = std::filesystem::path(path).stem().string();
+    std::vector<TruthRow> rows;
+    for (std::size_t i = 0; i < json->size(); ++i) {
+        const Json& item = (*json)[i];
+        Errors errors;
+        const JsonObject object(item, path + "#/" + std::to_string(i), errors);
+        if (!item.is_object()) return errors;
+        TruthRow row;
+        if (object.has("test") && object.has("args")) {
+            row = functional_row(object, errors);
+        } else if (object.has("step_s")) {
+            row = single_row(object, errors, i);
+        } else if (object.has("id") && object.has("hardware")) {
+            row = main_row(object, errors);
+        } else {
+            return Error{ErrorCode::Unreadable, "no shape of measured row that is known",
+                         path + "#/" + std::to_string(i), "id and hardware; test and args; or step_s"};
+        }
+        row.file = file;
+        row.errors = std::move(errors);
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+Result<std::vector<TruthRow>> read_truth(const std::string& path) {
+    auto text = read_text_file(path);
+    if (!text) return text.errors();
+    return read_truth_text(*text, path);
+}
+
+}  // namespace tw

@@ -1,0 +1,155 @@
+#include "sim/validate/validate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "sim/validate/calibrate.hpp"
+
+namespace tw {
+namespace {
+
+// 80 % of a normal distribution lie within this many standard deviations.
+constexpr double kEighty = 1.2816;
+
+std::string text_of(const std::optional<int>& value) {
+    return value ? std::to_string(*value) : "-";
+}
+
+std::string text_of(const std::optional<std::int64_t>& value) {
+    return value ? std::to_string(*value) : "-";
+}
+
+// What a row is besides the one field that a sweep varies.
+struct SweepFields {
+    std::string fixed;
+    std::vector<std::string> layout;
+};
+
+SweepFields sweep_fields(const ValidationRow& row) {
+    const TruthRow& t = row.truth;
+    const TruthModel& m = t.model;
+    SweepFields f;
+    f.fixed = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", t.file, m.name, text_of(m.layers),
+                          text_of(m.hidden), text_of(m.seq_len), t.precision, t.gpu, t.gpu_mem_gb,
+                          row.framework, text_of(t.global_batch), t.one_layer, t.source);
+    f.layout = {text_of(t.dp),        text_of(t.tp),
+                text_of(t.pp),        text_of(t.cp),
+                text_of(t.ep),        t.sharding + text_of(t.zero_stage),
+                t.recompute,          t.schedule + text_of(t.vpp),
+                text_of(t.microbatch)};
+    return f;
+}
+
+ValidationRow predict_row(TruthRow truth) {
+    ValidationRow row;
+    row.truth = std::move(truth);
+    auto c = make_case(row.truth);
+    if (!c) {
+        row.reason = c.errors().front().message;
+        return row;
+    }
+    if (row.truth.status == TruthStatus::Ok && row.truth.step_time_s <= 0 && row.truth.memory_bytes <= 0) {
+        row.reason = "neither a time nor a measured memory";
+        return row;
+    }
+    row.framework = c->plan.framework;
+    row.plan = summary(c->plan);
+    auto p = predict(*c, row.truth);
+    if (!p) {
+        row.reason = p.errors().front().message;
+        return row;
+    }
+    row.blind = std::move(*p);
+    row.calibrated_step_time_s = row.blind.step_time_s;
+    row.compared = true;
+    return row;
+}
+
+SourceScore score_source(const std::string& file, const std::vector<const ValidationRow*>& rows) {
+    SourceScore s;
+    s.file = file;
+    s.rows = static_cast<int>(rows.size());
+    std::vector<Pair> time, blind, memory;
+    int covered = 0;
+    for (const ValidationRow* row : rows) {
+        if (!row->compared) continue;
+        ++s.compared;
+        if (row->has_time()) {
+            const double measured = row->truth.step_time_s;
+            blind.push_back({row->blind.step_time_s, measured});
+            if (!row->calibrates) time.push_back({row->calibrated_step_time_s, measured});
+            covered += std::abs(row->blind.step_time_s - measured) <= kEighty * row->blind.sigma_s ? 1 : 0;
+        }
+        if (row->has_memory()) memory.push_back({row->blind.memory_bytes, row->truth.memory_bytes});
+        const bool fits = row->blind.fits;
+        if (row->truth.status == TruthStatus::OutOfMemory) {
+            (fits ? s.out_of_memory.false_negative : s.out_of_memory.true_positive) += 1;
+        } else {
+            (fits ? s.out_of_memory.true_negative : s.out_of_memory.false_positive) += 1;
+        }
+    }
+    s.time = score_errors(time);
+    s.time_blind = score_errors(blind);
+    s.coverage = blind.empty() ? 0 : static_cast<double>(covered) / static_cast<double>(blind.size());
+    s.memory = score_errors(memory);
+    return s;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::size_t>> find_sweeps(const std::vector<ValidationRow>& rows) {
+    std::map<std::string, std::vector<std::size_t>> groups;  // ordered: sweeps come out sorted by key
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (!rows[i].has_time()) continue;
+        const SweepFields f = sweep_fields(rows[i]);
+        for (std::size_t varied = 0; varied < f.layout.size(); ++varied) {
+            std::string key = fmt::format("{}|{}", f.fixed, varied);
+            for (std::size_t k = 0; k < f.layout.size(); ++k)
+                key += "|" + (k == varied ? std::string("*") : f.layout[k]);
+            groups[key].push_back(i);
+        }
+    }
+    std::vector<std::vector<std::size_t>> sweeps;
+    for (auto& [key, members] : groups) {
+        if (members.size() >= static_cast<std::size_t>(kSweepRows)) sweeps.push_back(std::move(members));
+    }
+    return sweeps;
+}
+
+Result<ValidationReport> validate(const std::vector<std::string>& paths, bool calibrate) {
+    ValidationReport report;
+    std::vector<std::string> files;
+    for (const std::string& path : paths) {
+        auto truth = read_truth(path);
+        if (!truth) return truth.errors();
+        if (!truth->empty()) files.push_back(truth->front().file);
+        for (TruthRow& row : *truth)
+            report.rows.push_back(predict_row(std::move(row)));
+    }
+    if (calibrate) report.calibrations = calibrate_hosts(report.rows);
+    const std::vector<std::vector<std::size_t>> sweeps = find_sweeps(report.rows);
+    for (const std::string& file : files) {
+        std::vector<const ValidationRow*> rows;
+        for (const ValidationRow& row : report.rows) {
+            if (row.truth.file == file) rows.push_back(&row);
+        }
+        SourceScore score = score_source(file, rows);
+        std::vector<std::vector<Pair>> groups;
+        for (const std::vector<std::size_t>& sweep : sweeps) {
+            if (report.rows[sweep.front()].truth.file != file) continue;
+            std::vector<Pair> pairs;
+            for (const std::size_t i : sweep)
+                pairs.push_back({report.rows[i].calibrated_step_time_s, report.rows[i].truth.step_time_s});
+            groups.push_back(std::move(pairs));
+        }
+        score.sweeps = static_cast<int>(groups.size());
+        score.kendall_tau = kendall_tau(groups);
+        report.sources.push_back(std::move(score));
+    }
+    return report;
+}
+
+}  // namespace tw
