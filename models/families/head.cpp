@@ -40,8 +40,8 @@ void lm_head_forward(WorkBuilder& b, const LmHeadSpec& s) {
     } else {
         // Vocabulary-parallel cross entropy (Megatron-LM, _VocabParallelCrossEntropy): maximum (4),
         // subtraction in place (8), exponential in place (8), sum (4), division in place (8) bytes an
-        // element.
-        b.memory("head.loss", MemoryOpKind::CrossEntropy, 32 * elements, 5 * elements);
+        // element: plain point-wise kernels and reductions, not a log_softmax.
+        b.memory("head.loss", MemoryOpKind::Other, 32 * elements, 5 * elements, 5);
         b.save("head.probs", 4 * elements, Keep::Full);
         if (half) b.save("head.logits", b.e * elements, Keep::Full);
         b.work.transient_backward_bytes = std::max(b.work.transient_backward_bytes, 4 * elements);
@@ -59,8 +59,12 @@ void lm_head_backward(WorkBuilder& b, const LmHeadSpec& s) {
     const double elements = d(b.tokens) * d(logits.local_n);
     // Eager: the target's gradient is cleared (4), then log_softmax's backward reads it and the result and
     // writes (12).
-    b.memory("head.loss", MemoryOpKind::CrossEntropy, (b.unfused() ? 16 : 8) * elements, 3 * elements,
-             b.unfused() ? 2 : 1);
+    // Vocabulary-parallel: the target's probability less one, then times the loss's gradient in place.
+    if (b.unfused()) {
+        b.memory("head.loss", MemoryOpKind::CrossEntropy, 16 * elements, 3 * elements, 2);
+    } else {
+        b.memory("head.loss", MemoryOpKind::Other, 8 * elements, 3 * elements, 2);
+    }
     if (activation_bytes(b.shape.precision) < 4)
         b.memory("head.cast", MemoryOpKind::Cast, (b.e + 4) * elements);
     b.linear_backward(logits, b.tokens, true);

@@ -65,7 +65,7 @@ struct Estimate {
                         std::max<std::int64_t>(1, gemm.k),
                         std::max<std::int64_t>(1, gemm.batch * gemm.groups)};
         shape.element_bytes = bytes_per_element(gemm.precision);
-        shape.output_bytes = gemm.accumulate ? 8 : std::max(2, bytes_per_element(gemm.precision));
+        shape.output_bytes = std::max(2, bytes_per_element(gemm.precision));
         KernelEstimate estimate;
         if (substitute.rate == 1) {
             estimate.seconds = gemm_seconds(entry.curve, entry.residual, shape);
@@ -85,6 +85,14 @@ struct Estimate {
             estimate.seconds *= form.factor;
             estimate.sigma = combine(estimate.sigma, form.fit.sigma);
             estimate.scaled = estimate.scaled || !form.fit.scaled_from.empty();
+        }
+        if (gemm.accumulate) {
+            // fp32 sums are read and written where the curve has a 16-bit result written: 6 bytes an output more, after
+            // the products. A tile's epilogue does not overlap its own main loop, and tiles of 256 x 128 fill a
+            // multiprocessor's registers, so that no other tile runs meanwhile (NVIDIA/cutlass,
+            // media/docs/efficient_gemm.md, "Epilogue" and "Parallelized reductions").
+            const double outputs = static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.batch);
+            estimate.seconds += 6 * outputs / entry.curve.bandwidth;
         }
         return estimate;
     }

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "plan/gradient_sync/gradient_sync.hpp"
+#include "plan/frameworks/framework.hpp"
 #include "plan/lower_plan.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/memory/model_states.hpp"
@@ -185,8 +186,17 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         const int rb = rank_of_stage_[static_cast<std::size_t>(b)];
         if (ra == rb) return TransferCost{};
         const int from = (ra + 1) % plan_.mesh.pp == rb ? ra : rb;
-        return transfer(CollectiveKind::SendRecv, environment_.graph.cut_bytes(cut, shape.shape),
-                        links_[static_cast<std::size_t>(from)], group);
+        const double bytes = environment_.graph.cut_bytes(cut, shape.shape);
+        const bool replicated = plan_.mesh.tp > 1 && !shape.shape.sequence_parallel;
+        const bool scattered = replicated && framework_defaults(plan_.framework).scatter_gather;
+        TransferCost cost = transfer(CollectiveKind::SendRecv, scattered ? bytes / plan_.mesh.tp : bytes,
+                                     links_[static_cast<std::size_t>(from)], group);
+        if (scattered) {
+            const TransferCost gather = transfer(CollectiveKind::AllGather, bytes, placement_.group({Axis::Tp}), group);
+            cost.seconds += gather.seconds;
+            cost.sigma_s += gather.sigma_s;
+        }
+        return cost;
     };
     if (s + 1 < plan_.stage_count()) c.send_activation = boundary(spec.last_layer, s, s + 1);
     if (s > 0) c.send_gradient = boundary(spec.first_layer, s, s - 1);
