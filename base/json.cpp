@@ -174,7 +174,7 @@ JsonObject::JsonObject(const Json& value, std::string pointer, Errors& errors)
 }
 
 const Json* JsonObject::find(std::string_view key) const {
-    known_.emplace_back(key);
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
     if (!value_->is_object()) return nullptr;
     const auto it = value_->find(std::string(key));
     return it == value_->end() || it->is_null() ? nullptr : &*it;

@@ -2,10 +2,41 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/si_format.hpp"
 #include "sim/report/report_json.hpp"
 
 namespace tw::cli {
+namespace {
+
+// "layers 14x4, 12, 14": of each stage, runs of equal ones together.
+std::string partition_text(const ParallelPlan& plan) {
+    std::string text;
+    for (std::size_t i = 0; i < plan.stages.size();) {
+        const int layers = plan.stages[i].last_layer - plan.stages[i].first_layer;
+        std::size_t end = i;
+        while (end < plan.stages.size() && plan.stages[end].last_layer - plan.stages[end].first_layer == layers) ++end;
+        text += text.empty() ? "layers " : ", ";
+        text += end - i > 1 ? fmt::format("{}x{}", layers, end - i) : std::to_string(layers);
+        i = end;
+    }
+    return text;
+}
+
+// Summaries; plans of equal summary are told apart by their stages.
+std::vector<std::string> plan_names(const std::vector<FoundPlan>& found) {
+    std::vector<std::string> names;
+    for (const FoundPlan& one : found) {
+        const std::string name = summary(one.report.plan);
+        const auto same = std::count_if(found.begin(), found.end(),
+                                        [&](const FoundPlan& other) { return summary(other.report.plan) == name; });
+        names.push_back(same > 1 ? name + ", " + partition_text(one.report.plan) : name);
+    }
+    return names;
+}
+
+}  // namespace
 
 Result<std::vector<FoundPlan>> simulate_found(const Simulator& simulator, const PlanAnswer& answer) {
     std::vector<FoundPlan> found;
@@ -35,17 +66,25 @@ Json found_to_json(const FoundPlan& found) {
 }
 
 void print_found(const std::vector<FoundPlan>& found, Console& console) {
-    TextTable table({"", "Plan", "Step", "", "Rate", "MFU", "Bubble", "Memory", "Semantics"});
+    const bool mixed = std::any_of(found.begin(), found.end(), [](const FoundPlan& one) {
+        return one.report.plan.semantics != Semantics::Synchronous;
+    });
+    std::vector<std::string> headers{"", "Plan", "Step", "", "Rate", "MFU", "Bubble", "Memory"};
+    if (mixed) headers.emplace_back("Semantics");
+    TextTable table(headers);
+    const std::vector<std::string> names = plan_names(found);
     for (std::size_t i = 0; i < found.size(); ++i) {
         const SimulationReport& report = found[i].report;
         const std::string place = i > 0 && found[i].tied ? "=" : std::to_string(i + 1);
         const bool synchronous = report.plan.semantics == Semantics::Synchronous;
-        table.add_row({place, TableCell(summary(report.plan), i == 0 ? TextStyle::Bold : TextStyle::Plain),
+        std::vector<TableCell> row{place, TableCell(names[i], i == 0 ? TextStyle::Bold : TextStyle::Plain),
                        format_duration(report.step_time_s), "± " + format_duration(report.step_time_sigma_s, 2),
                        format_rate(report.tokens_per_s, "tokens/s"), format_percent(report.mfu),
-                       format_percent(report.bubble_fraction), format_bytes(report.peak_device_bytes),
-                       TableCell(std::string(to_string(report.plan.semantics)),
-                                 synchronous ? TextStyle::Dim : TextStyle::Yellow)});
+                       format_percent(report.bubble_fraction), format_bytes(report.peak_device_bytes)};
+        if (mixed) {
+            row.emplace_back(std::string(to_string(report.plan.semantics)), synchronous ? TextStyle::Dim : TextStyle::Yellow);
+        }
+        table.add_row(std::move(row));
     }
     table.align(0, Align::Right);
     table.align(1, Align::Left);
@@ -63,7 +102,7 @@ std::string search_sentence(const SearchStatistics& search) {
     if (!rules.empty()) text += "; left out: " + rules;
     const std::string wall = format_duration(search.wall_s);
     if (search.proven_optimal) return text + ". Proven best, in " + wall + ".";
-    return text + (search.interrupted ? ". Interrupted after " : ". Not proven best, after ") + wall + ".";
+    return text + (search.interrupted ? ". Cut short after " : ". Not proven best, after ") + wall + ".";
 }
 
 }  // namespace tw::cli

@@ -40,10 +40,10 @@ int answer(const ScheduleOptions& options, Console& console) {
 void define_schedule(Command& command) {
     auto& options = command.keep<ScheduleOptions>();
     options.shape.virtual_stages = 0;
-    command.positional("SCHEDULE", options.name, "a pipeline schedule's name; trainwright schedules lists them");
+    command.positional("SCHEDULE", options.name, "a pipeline schedule's name (trainwright schedules), or a PyTorch schedule CSV: a path that ends in .csv");
     command.integer("-p,--stages", options.shape.ranks, 1, 4096, "P",
-                    "pipeline ranks; the model has P x V stages, V of them on each rank", Need::Required);
-    command.integer("-m,--microbatches", options.shape.microbatches, 1, 1 << 20, "M", "microbatches of a step", Need::Required);
+                    "pipeline ranks; the model has P x V stages, V of them on each rank; needed with a name");
+    command.integer("-m,--microbatches", options.shape.microbatches, 1, 1 << 20, "M", "microbatches of a step; needed with a name");
     command.integer("--virtual", options.shape.virtual_stages, 1, 256, "V",
                     "virtual stages a rank holds; where not given 2 for the schedules that have them, else 1");
     command.text("--forward", options.forward, "F", "time of a stage's forward: seconds, or 12.5ms; 1 where not given");
@@ -64,6 +64,7 @@ void define_schedule(Command& command) {
     command.example("schedule zb-h1 --stages 4 --microbatches 8 --forward 1 --backward 2", "zero bubble, with a bubble of 1/9");
     command.example("schedule interleaved -p 4 -m 8 --virtual 2 --svg interleaved.svg", "two stages a rank, drawn");
     command.example("schedule pipedream -p 2 -m 30 --replicas 15,1 --json", "PipeDream's replicated stages");
+    command.example("schedule order.csv --backward-input 1 --backward-weight 0.8", "an order of your own, checked and run");
     command.run([&options](Console& console) { return answer(options, console); });
 }
 

@@ -7,6 +7,8 @@
 
 #include "base/si_format.hpp"
 #include "plan/parallel_plan.hpp"
+#include "plan/schedule/check.hpp"
+#include "plan/schedule/pytorch_csv.hpp"
 #include "plan/trace/ascii_timeline.hpp"
 
 namespace tw::cli {
@@ -71,6 +73,79 @@ std::string boundary_sentence(StepBoundary boundary) {
     return {};
 }
 
+bool is_file(const std::string& name) { return name.ends_with(".csv") || name.find('/') != std::string::npos; }
+
+void missing(Errors& errors, const char* option) {
+    errors.push_back({ErrorCode::Usage, std::string(option) + " is missing", "schedule", "a schedule's name needs it, a file does not"});
+}
+
+Result<ScheduleRun> run_registered(const ScheduleOptions& options) {
+    const auto generator = find_schedule(options.name);
+    if (!generator) return generator.errors();
+    ScheduleRun run;
+    run.info = (*generator)->info();
+    run.shape = options.shape;
+    run.shape.vertical_sync = options.vertical_sync;
+    if (run.shape.virtual_stages == 0) run.shape.virtual_stages = default_virtual_stages(run.info);
+
+    Errors errors;
+    if (run.shape.ranks == 0) missing(errors, "--stages P");
+    if (run.shape.microbatches == 0) missing(errors, "--microbatches M");
+    read_replicas(options.replicas, run.shape.replicas, errors);
+    const std::int64_t computes = std::int64_t{run.shape.ranks} * run.shape.virtual_stages * run.shape.microbatches;
+    if (computes > kMostComputes) {
+        errors.push_back({ErrorCode::Usage, fmt::format("{} stages and microbatches are more than {}", format_count(computes),
+                                                        format_count(kMostComputes)),
+                          "schedule", "fewer --stages, --virtual or --microbatches"});
+    }
+    const Result<UnitStageCosts> costs = stage_times(options);
+    if (!costs) errors.insert(errors.end(), costs.errors().begin(), costs.errors().end());
+    if (!errors.empty()) return errors;
+    run.costs = *costs;
+
+    auto summary = run_schedule_alone(options.name, run.shape, run.costs);
+    if (!summary) {
+        Errors refused = summary.errors();
+        for (Error& error : refused) error.code = ErrorCode::Usage;  // the shape came from the command line
+        return refused;
+    }
+    run.summary = std::move(*summary);
+    return run;
+}
+
+// An order of PyTorch's CSV, proven before it runs; what is wrong with it is shown in its grid.
+Result<ScheduleRun> run_file(const ScheduleOptions& options) {
+    const Result<std::string> text = read_text_file(options.name);
+    if (!text) return text.errors();
+    const Result<ComputeOrder> order = read_pytorch_csv(*text);
+    if (!order) {
+        Errors errors = order.errors();
+        for (Error& error : errors) error.context = options.name + (error.context.empty() ? "" : ": " + error.context);
+        return errors;
+    }
+    if (Errors errors = check_order(*order); !errors.empty()) {
+        std::string grid = format_grid(*order, &errors.front());
+        while (grid.ends_with('\n')) grid.pop_back();
+        errors.front().message += "\n" + grid;
+        return errors;
+    }
+    const Result<UnitStageCosts> costs = stage_times(options);
+    if (!costs) return costs.errors();
+    auto summary = run_order_alone(*order, options.name, *costs);
+    if (!summary) return summary.errors();
+    ScheduleRun run;
+    run.info.name = run.info.title = options.name;
+    run.info.source = "a schedule read from a file";
+    run.info.boundary = order->boundary;
+    run.info.semantics = order->semantics;
+    run.shape.ranks = static_cast<int>(order->ranks.size());
+    run.shape.virtual_stages = order->stages / run.shape.ranks;
+    run.shape.microbatches = order->microbatches;
+    run.costs = *costs;
+    run.summary = std::move(*summary);
+    return run;
+}
+
 }  // namespace
 
 Result<UnitStageCosts> stage_times(const ScheduleOptions& options) {
@@ -100,35 +175,7 @@ Result<UnitStageCosts> stage_times(const ScheduleOptions& options) {
 }
 
 Result<ScheduleRun> run_schedule(const ScheduleOptions& options) {
-    const auto generator = find_schedule(options.name);
-    if (!generator) return generator.errors();
-    ScheduleRun run;
-    run.info = (*generator)->info();
-    run.shape = options.shape;
-    run.shape.vertical_sync = options.vertical_sync;
-    if (run.shape.virtual_stages == 0) run.shape.virtual_stages = default_virtual_stages(run.info);
-
-    Errors errors;
-    read_replicas(options.replicas, run.shape.replicas, errors);
-    const std::int64_t computes = std::int64_t{run.shape.ranks} * run.shape.virtual_stages * run.shape.microbatches;
-    if (computes > kMostComputes) {
-        errors.push_back({ErrorCode::Usage, fmt::format("{} stages and microbatches are more than {}", format_count(computes),
-                                                        format_count(kMostComputes)),
-                          "schedule", "fewer --stages, --virtual or --microbatches"});
-    }
-    const Result<UnitStageCosts> costs = stage_times(options);
-    if (!costs) errors.insert(errors.end(), costs.errors().begin(), costs.errors().end());
-    if (!errors.empty()) return errors;
-    run.costs = *costs;
-
-    auto summary = run_schedule_alone(options.name, run.shape, run.costs);
-    if (!summary) {
-        Errors refused = summary.errors();
-        for (Error& error : refused) error.code = ErrorCode::Usage;  // the shape came from the command line
-        return refused;
-    }
-    run.summary = std::move(*summary);
-    return run;
+    return is_file(options.name) ? run_file(options) : run_registered(options);
 }
 
 Json schedule_to_json(const ScheduleRun& run) {

@@ -2,17 +2,19 @@
 
 #include "cli/commands.hpp"
 #include "cli/common/load_plan.hpp"
+#include "cli/scenario_text.hpp"
 #include "plan/trace/chrome.hpp"
 #include "plan/trace/svg_timeline.hpp"
 #include "sim/report/report_json.hpp"
 #include "sim/report/report_text.hpp"
 #include "sim/report/training_cost.hpp"
+#include "sim/scenario/scenario_json.hpp"
 
 namespace tw::cli {
 namespace {
 
 struct SimulateCommandOptions {
-    std::string plan, trace, svg;
+    std::string plan, trace, svg, scenario;
     bool timeline = false;
     double tokens = 0, goodput = 1;
 };
@@ -42,6 +44,13 @@ int simulate(const SimulateCommandOptions& options, Console& console) {
     if (!written) return console.fail(written.errors());
     if (options.trace == "-" || options.svg == "-") return 0;
 
+    Result<ScenarioResult> scenario = ScenarioResult{};
+    if (!options.scenario.empty()) {
+        const Result<Scenario> conditions = read_scenario(options.scenario);
+        if (!conditions) return console.fail(conditions.errors());
+        scenario = simulate_scenario(simulator, plan->document.plan, *conditions);
+        if (!scenario) return console.fail(scenario.errors());
+    }
     TrainingRun run;
     run.tokens = options.tokens;
     run.goodput = options.goodput;
@@ -51,6 +60,7 @@ int simulate(const SimulateCommandOptions& options, Console& console) {
     if (console.json) {
         Json json = report_document_to_json(*report);
         if (options.tokens > 0) json["training"] = training_cost_to_json(*cost);
+        if (!options.scenario.empty()) json["scenario"] = scenario_result_to_json(*scenario);
         console.out_json(json);
         return 0;
     }
@@ -59,6 +69,7 @@ int simulate(const SimulateCommandOptions& options, Console& console) {
     text.colour = console.out_colour();
     text.timeline = options.timeline;
     console.out(report_text(*report, text));
+    if (!options.scenario.empty()) print_scenario(*scenario, console);
     if (options.tokens > 0) console.out("\n" + training_cost_text(run, *cost) + "\n");
     return 0;
 }
@@ -71,6 +82,8 @@ void define_simulate(Command& command) {
     command.flag("--timeline", options.timeline, "draw the timeline of a step in the terminal");
     command.text("--trace", options.trace, "FILE", "write two steps as a Chrome trace (Perfetto, chrome://tracing); - is stdout");
     command.text("--svg", options.svg, "FILE", "draw the timeline and the memory of every rank; - is stdout");
+    command.text("--scenario", options.scenario, "FILE",
+                 "a trainwright/scenario document: slow ranks, slow and dead network interfaces, jitter");
     command.number("--tokens", options.tokens, 1, 1e18, "N", "say what training on so many tokens takes, for example 15e12");
     command.number("--goodput", options.goodput, 1e-3, 1, "SHARE", "of wall time that advances training, with --tokens; 1 where not given");
     command.example("simulate plan.json", "the report");

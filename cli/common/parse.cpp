@@ -179,6 +179,7 @@ Invocation parse_command_line(const Commands& commands, const std::vector<std::s
                         "trainwright " + commands[i]->name() + " --help shows how it is used");
             return invocation;
         }
+        check_root_extras(app.remaining(), commands, invocation.errors);
         check_extras(parsed[i].app->remaining(), *commands[i], invocation.errors);
         assign_values(*commands[i], parsed[i], invocation.errors);
         if (invocation.errors.empty()) check_required(*commands[i], invocation.errors);

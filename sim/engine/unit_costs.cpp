@@ -45,23 +45,13 @@ CostTable unit_cost_table(const Schedule& schedule, const CompiledSchedule& comp
     return table;
 }
 
-Result<ScheduleSummary> run_schedule_alone(std::string_view name, const ScheduleShape& shape,
-                                           const UnitStageCosts& costs) {
-    StageCosts stage_costs;
-    const auto stages = static_cast<std::size_t>(shape.ranks * shape.virtual_stages);
-    stage_costs.forward.assign(stages, to_sim_time(costs.forward));
-    stage_costs.backward_input.assign(stages, to_sim_time(costs.backward_input));
-    stage_costs.backward_weight.assign(stages, to_sim_time(costs.backward_weight));
-    stage_costs.transfer = to_sim_time(costs.transfer);
-    stage_costs.activation_bytes.assign(stages, 1.0);
-    stage_costs.weight_grad_bytes.assign(stages, 1.0);
-    auto order = generate_order(name, shape, &stage_costs);
-    if (!order) return order.errors();
+Result<ScheduleSummary> run_order_alone(const ComputeOrder& order, std::string_view name,
+                                        const UnitStageCosts& costs) {
     LoweringOptions options;
     options.grad_sync = LoweringOptions::GradSync::None;
 
     ScheduleSummary summary;
-    summary.schedule = lower(*order, std::string(name), options);
+    summary.schedule = lower(order, std::string(name), options);
     auto compiled = compile_schedule(summary.schedule);
     if (!compiled) return compiled.errors();
     const CostTable table = unit_cost_table(summary.schedule, *compiled, costs);
@@ -84,6 +74,21 @@ Result<ScheduleSummary> run_schedule_alone(std::string_view name, const Schedule
     summary.bubble_fraction =
         idle / (static_cast<double>(summary.times.period) * static_cast<double>(busy.size()));
     return summary;
+}
+
+Result<ScheduleSummary> run_schedule_alone(std::string_view name, const ScheduleShape& shape,
+                                           const UnitStageCosts& costs) {
+    StageCosts stage_costs;
+    const auto stages = static_cast<std::size_t>(shape.ranks * shape.virtual_stages);
+    stage_costs.forward.assign(stages, to_sim_time(costs.forward));
+    stage_costs.backward_input.assign(stages, to_sim_time(costs.backward_input));
+    stage_costs.backward_weight.assign(stages, to_sim_time(costs.backward_weight));
+    stage_costs.transfer = to_sim_time(costs.transfer);
+    stage_costs.activation_bytes.assign(stages, 1.0);
+    stage_costs.weight_grad_bytes.assign(stages, 1.0);
+    auto order = generate_order(name, shape, &stage_costs);
+    if (!order) return order.errors();
+    return run_order_alone(*order, name, costs);
 }
 
 }  // namespace tw

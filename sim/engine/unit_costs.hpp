@@ -33,7 +33,11 @@ struct ScheduleSummary {
     Trace trace;  // two steps, or the whole span of a schedule without flush
 };
 
-// Generates, lowers without gradient synchronisation, compiles and runs.
+// Lowers without gradient synchronisation, compiles and runs an order that check_order passed.
+Result<ScheduleSummary> run_order_alone(const ComputeOrder& order, std::string_view name,
+                                        const UnitStageCosts& costs);
+
+// Generates an order and runs it.
 Result<ScheduleSummary> run_schedule_alone(std::string_view name, const ScheduleShape& shape,
                                            const UnitStageCosts& costs);
 

@@ -47,32 +47,63 @@ struct RankTotals {
     std::string_view transfer_algorithm, sync_algorithm;
 };
 
-std::vector<RankTotals> rank_totals(const ParallelPlan& plan, const PlanCost& costs,
-                                    const Schedule& schedule) {
+// How often a step runs each phase of a stage. Zero-bubble orders split all backwards, DualPipeV some.
+struct PhaseCounts {
+    double forward = 0, backward = 0, backward_input = 0, backward_weight = 0;
+};
+
+// By stage, of one rank's program.
+std::vector<PhaseCounts> phase_counts(const Schedule& schedule, const RankProgram& program) {
+    std::vector<PhaseCounts> counts(static_cast<std::size_t>(schedule.stages));
+    const double once = 1.0 / schedule.steps;
+    for (const Instruction& i : program.instructions) {
+        if (i.part > 1) continue;  // a further chunk of a backward that was counted
+        PhaseCounts& stage = counts[i.stage];
+        if (i.opcode == Opcode::Forward || i.opcode == Opcode::OverlapForwardBackward) stage.forward += once;
+        if (i.opcode == Opcode::OverlapForwardBackward) counts[i.stage2].backward += once;
+        if (i.opcode == Opcode::Backward) stage.backward += once;
+        if (i.opcode == Opcode::BackwardInput) stage.backward_input += once;
+        if (i.opcode == Opcode::BackwardWeight) stage.backward_weight += once;
+    }
+    return counts;
+}
+
+std::vector<RankTotals> rank_totals(const PlanCost& costs, const Schedule& schedule) {
     std::vector<RankTotals> ranks(static_cast<std::size_t>(schedule.ranks()));
-    const auto m = static_cast<double>(plan.microbatches);
-    for (int s = 0; s < costs.stages(); ++s) {
-        const StageCostSet& c = costs.stage(s);
-        RankTotals& t = ranks[static_cast<std::size_t>(schedule.rank_of_stage[static_cast<std::size_t>(s)])];
-        t.forward += m * c.forward.kernel_s;
-        t.recompute += m * c.backward.recompute_s;
-        t.backward += m * (c.backward.kernel_s - c.backward.recompute_s);
-        t.optimizer += c.optimizer_s;
-        for (const PhaseCost* p : {&c.forward, &c.backward}) {
-            t.tp.add(p->tp, m);
-            t.cp.add(p->cp, m);
-            t.ep.add(p->ep, m);
-            t.dp.add(p->dp, m);
-            t.exposed_overlap += m * p->exposed_overlap_s();
+    for (int r = 0; r < schedule.ranks(); ++r) {
+        RankTotals& t = ranks[static_cast<std::size_t>(r)];
+        const std::vector<PhaseCounts> counts =
+            phase_counts(schedule, schedule.programs[static_cast<std::size_t>(r)]);
+        for (const std::uint16_t s : schedule.stages_of_rank(r)) {
+            const StageCostSet& c = costs.stage(s);
+            const PhaseCounts& n = counts[s];
+            const auto add_phase = [&](const PhaseCost& p, double times) {
+                t.tp.add(p.tp, times);
+                t.cp.add(p.cp, times);
+                t.ep.add(p.ep, times);
+                t.dp.add(p.dp, times);
+                t.exposed_overlap += times * p.exposed_overlap_s();
+            };
+            const auto add_backward = [&](const PhaseCost& p, double times) {
+                t.recompute += times * p.recompute_s;
+                t.backward += times * (p.kernel_s - p.recompute_s);
+                add_phase(p, times);
+            };
+            t.forward += n.forward * c.forward.kernel_s;
+            t.optimizer += c.optimizer_s;
+            add_phase(c.forward, n.forward);
+            add_backward(c.backward, n.backward);
+            add_backward(c.backward_input, n.backward_input);
+            add_backward(c.backward_weight, n.backward_weight);
+            for (const TransferCost* x : {&c.send_activation, &c.send_gradient}) {
+                t.transfers_s += n.forward * x->seconds;
+                t.transfer_bytes += n.forward * x->bytes;
+                if (x->seconds > 0) t.transfer_algorithm = x->algorithm;
+            }
+            t.sync_s += c.gradient_sync.seconds + c.parameter_gather.seconds;
+            t.sync_bytes += c.gradient_sync.bytes + c.parameter_gather.bytes;
+            if (c.gradient_sync.seconds > 0) t.sync_algorithm = c.gradient_sync.algorithm;
         }
-        for (const TransferCost* x : {&c.send_activation, &c.send_gradient}) {
-            t.transfers_s += m * x->seconds;
-            t.transfer_bytes += m * x->bytes;
-            if (x->seconds > 0) t.transfer_algorithm = x->algorithm;
-        }
-        t.sync_s += c.gradient_sync.seconds + c.parameter_gather.seconds;
-        t.sync_bytes += c.gradient_sync.bytes + c.parameter_gather.bytes;
-        if (c.gradient_sync.seconds > 0) t.sync_algorithm = c.gradient_sync.algorithm;
     }
     return ranks;
 }
@@ -137,7 +168,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
                                               [](const DurationKey& k) { return is_collective(k.opcode); })));
 
     const std::vector<SimTime> busy = busy_times(schedule, lowered.compiled, table);
-    const std::vector<RankTotals> totals = rank_totals(plan, costs, schedule);
+    const std::vector<RankTotals> totals = rank_totals(costs, schedule);
     double idle_sum = 0;
     for (int r = 0; r < schedule.ranks(); ++r) {
         const RankTotals& t = totals[static_cast<std::size_t>(r)];

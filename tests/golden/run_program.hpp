@@ -27,25 +27,25 @@ inline void write_file(const std::filesystem::path& path, const std::string& tex
     std::ofstream(path, std::ios::binary) << text;
 }
 
-// A folder of its own for each test process.
-inline std::filesystem::path scratch_folder() {
-    static const std::filesystem::path folder = [] {
-        auto path = std::filesystem::temp_directory_path() / ("trainwright-test-" + std::to_string(getpid()));
-        std::filesystem::create_directories(path);
-        std::atexit([] {
+// A folder of its own for each test process, gone when it ends.
+inline const std::filesystem::path& scratch_folder() {
+    struct Scratch {
+        std::filesystem::path path = std::filesystem::temp_directory_path() / ("trainwright-test-" + std::to_string(getpid()));
+        Scratch() { std::filesystem::create_directories(path); }
+        ~Scratch() {
             std::error_code ignored;
-            std::filesystem::remove_all(scratch_folder(), ignored);
-        });
-        return path;
-    }();
-    return folder;
+            std::filesystem::remove_all(path, ignored);
+        }
+    };
+    static const Scratch scratch;
+    return scratch.path;
 }
 
 // `arguments` as a shell reads them, run in tests/golden/inputs; no terminal, no colour.
 inline ProgramOutput run_program(const std::string& arguments, const std::string& environment = "") {
     const auto out = scratch_folder() / "stdout", err = scratch_folder() / "stderr";
-    const std::string command = "cd '" TW_SOURCE_DIR "/tests/golden/inputs' && env -u NO_COLOR " + environment +
-                                " '" TW_BINARY_DIR "/bin/trainwright' " + arguments + " </dev/null >'" + out.string() +
+    const std::string command = "cd '" TW_SOURCE_DIR "/tests/golden/inputs' && (env -u NO_COLOR " + environment +
+                                " '" TW_BINARY_DIR "/bin/trainwright' " + arguments + ") </dev/null >'" + out.string() +
                                 "' 2>'" + err.string() + "'";
     const int status = std::system(command.c_str());
     return {read_file(out), read_file(err), WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};

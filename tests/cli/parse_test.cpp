@@ -1,0 +1,118 @@
+// How words become a command: values, flags, and every way in which they can be wrong.
+#include "cli/common/parse.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tw::cli {
+namespace {
+
+struct Options {
+    std::string name, kind = "small", file;
+    std::vector<std::string> more;
+    int count = 1;
+    std::int64_t large = 0;
+    double share = 0, seconds = 0;
+    bool loud = false;
+};
+
+class ParseTest : public testing::Test {
+  protected:
+    ParseTest() {
+        commands_.push_back(std::make_unique<Command>("make", "Make something"));
+        options_ = &commands_.back()->keep<Options>();
+        Command& make = *commands_.back();
+        make.positional("NAME", options_->name, "what to make");
+        make.positionals("MORE", options_->more, "and what else", Need::Optional);
+        make.integer("-c,--count", options_->count, 1, 10, "N", "how many", Need::Required);
+        make.integer("--large", options_->large, 0, std::int64_t{1} << 40, "N", "a large number");
+        make.number("--share", options_->share, 0, 1, "X", "a share");
+        make.duration("--within", options_->seconds, "a time limit");
+        make.word("--kind", options_->kind, {"small", "large"}, "of what kind");
+        make.text("-o,--output", options_->file, "FILE", "where to");
+        make.flag("--loud", options_->loud, "noisily");
+        make.run([](Console&) { return 0; });
+        commands_.push_back(std::make_unique<Command>("unmake", "Undo it"));
+        commands_.back()->run([](Console&) { return 0; });
+    }
+
+    Invocation parse(std::vector<std::string> words) { return parse_command_line(commands_, words); }
+    std::string errors(std::vector<std::string> words) {
+        const Invocation invocation = parse(std::move(words));
+        for (const Error& error : invocation.errors) EXPECT_EQ(error.code, ErrorCode::Usage);
+        return to_string(invocation.errors);
+    }
+
+    Commands commands_;
+    Options* options_ = nullptr;
+};
+
+TEST_F(ParseTest, FillsEveryKindOfValue) {
+    const Invocation invocation = parse({"make", "chair", "table", "-c", "3", "--large=1099511627776", "--share", "0.25", "--within",
+                                         "1.5min", "--kind", "large", "-o", "-", "--loud", "lamp"});
+    ASSERT_TRUE(invocation.errors.empty()) << to_string(invocation.errors);
+    ASSERT_NE(invocation.command, nullptr);
+    EXPECT_EQ(invocation.command->name(), "make");
+    EXPECT_EQ(options_->name, "chair");
+    EXPECT_EQ(options_->more, (std::vector<std::string>{"table", "lamp"}));
+    EXPECT_EQ(options_->count, 3);
+    EXPECT_EQ(options_->large, std::int64_t{1} << 40);
+    EXPECT_EQ(options_->share, 0.25);
+    EXPECT_EQ(options_->seconds, 90);
+    EXPECT_EQ(options_->kind, "large");
+    EXPECT_EQ(options_->file, "-");
+    EXPECT_TRUE(options_->loud);
+    EXPECT_TRUE(invocation.command->given("--output"));
+    EXPECT_FALSE(invocation.command->given("--json"));
+}
+
+TEST_F(ParseTest, CommonFlagsCountBeforeAndAfterTheCommand) {
+    EXPECT_TRUE(parse({"--json", "unmake"}).console.json);
+    EXPECT_TRUE(parse({"unmake", "--json"}).console.json);
+    EXPECT_FALSE(parse({"unmake"}).console.json);
+    EXPECT_EQ(parse({"unmake", "--color", "always"}).console.colour, ColourMode::Always);
+    EXPECT_EQ(parse({"--color=never", "unmake"}).console.colour, ColourMode::Never);
+    EXPECT_NE(errors({"unmake", "--color", "blue"}).find("unknown value 'blue'"), std::string::npos);
+}
+
+TEST_F(ParseTest, HelpAsksForNothingElse) {
+    const Invocation invocation = parse({"make", "--help"});
+    EXPECT_TRUE(invocation.help);
+    EXPECT_TRUE(invocation.errors.empty());
+    EXPECT_EQ(invocation.command->name(), "make");
+    EXPECT_TRUE(parse({"-h"}).help);
+    EXPECT_TRUE(parse({"--version"}).version);
+}
+
+TEST_F(ParseTest, AllErrorsAtOnce) {
+    const std::string text = errors({"make", "chair", "-c", "11", "--share", "2", "--within", "soon", "--kind", "lrge"});
+    for (const char* part : {"--count: '11' is not a whole number from 1 to 10", "--share: '2' is not a number from 0 to 1",
+                             "--within: 'soon' is not a duration", "--kind: unknown value 'lrge'", "did you mean 'large'?"})
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST_F(ParseTest, NamesWhatIsMissingUnknownOrTwice) {
+    EXPECT_NE(errors({"make", "chair"}).find("--count N is missing"), std::string::npos);
+    EXPECT_NE(errors({"make", "-c", "1"}).find("NAME is missing"), std::string::npos);
+    EXPECT_NE(errors({"make", "chair", "--cuont", "1"}).find("did you mean '--count'?"), std::string::npos);
+    EXPECT_EQ(errors({"make", "chair", "--xyzzy", "-c", "1"}).find("did you mean"), std::string::npos);
+    EXPECT_NE(errors({"make", "chair", "-c", "1", "-c", "2"}).find("more than once"), std::string::npos);
+    EXPECT_NE(errors({"make", "chair", "-c"}).find("needs a value"), std::string::npos);
+    EXPECT_NE(errors({"mkae", "chair"}).find("did you mean 'make'?"), std::string::npos);
+    EXPECT_NE(errors({"unmake", "all"}).find("unexpected argument 'all'"), std::string::npos);
+    EXPECT_NE(errors({"--jsn", "unmake"}).find("unknown option '--jsn'"), std::string::npos);
+}
+
+TEST_F(ParseTest, StrangeWordsAreErrorsNotCrashes) {
+    for (const std::string word : {"", "-", "--", "---", "-=", "--=x", "\xff\xfe", "-c=", "--count=", "-99999999999999999999", "NaN"}) {
+        (void)parse({word});
+        (void)parse({"make", word});
+        (void)parse({"make", "chair", "-c", word});
+        (void)parse({"make", word, word, word, word});
+    }
+    EXPECT_EQ(parse({}).command, nullptr);
+    EXPECT_NE(errors({"make", "chair", "-c", "99999999999999999999"}).find("whole number"), std::string::npos);
+    EXPECT_NE(errors({"make", "chair", "-c", "1", "--share", "nan"}).find("--share"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tw::cli

@@ -1,0 +1,206 @@
+// The program from end to end: documents that one command writes are what the next one reads, and both say the same.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/golden/run_program.hpp"
+
+namespace tw {
+namespace {
+
+using nlohmann::json;
+using test::ProgramOutput;
+using test::run_program;
+
+std::string scratch(const std::string& name) { return (test::scratch_folder() / name).string(); }
+
+const char* const kTinyPlan = "plan --model gpt2-tiny --cluster cpu:2 --global-batch 16";
+
+TEST(Program, PlanAnswersWithItsSearchAndItsPlans) {
+    const ProgramOutput output = run_program(std::string(kTinyPlan) + " --top 3 --json");
+    ASSERT_EQ(output.code, 0) << output.err;
+    EXPECT_EQ(output.err, "");
+    const json answer = json::parse(output.out);
+    EXPECT_EQ(answer["schema"], "trainwright/plans");
+    const json& search = answer["search"];
+    EXPECT_GT(search["configurations"].get<int>(), 10);
+    EXPECT_GT(search["simulated"].get<int>(), 0);
+    EXPECT_TRUE(search["proven_optimal"].get<bool>());
+    EXPECT_GE(search["wall_s"].get<double>(), 0);
+    EXPECT_TRUE(search["pruned"].is_object());
+    ASSERT_EQ(answer["plans"].size(), 3U);
+    double before = 0;
+    for (const json& plan : answer["plans"]) {
+        EXPECT_GE(plan["step_time_s"].get<double>(), before);
+        before = plan["step_time_s"].get<double>();
+        EXPECT_NEAR(plan["tokens_per_s"].get<double>(), 16 * 128 / before, 1e-6 * 16 * 128 / before);
+        EXPECT_GT(plan["mfu"].get<double>(), 0);
+        EXPECT_LT(plan["mfu"].get<double>(), 1);
+        EXPECT_GE(plan["bubble_fraction"].get<double>(), 0);
+        EXPECT_GT(plan["peak_allocated_bytes"].get<double>(), 0);
+        EXPECT_GE(plan["peak_reserved_bytes"].get<double>(), plan["peak_allocated_bytes"].get<double>());
+        EXPECT_TRUE(plan["executable"].is_boolean());
+        EXPECT_TRUE(plan["tied"].is_boolean());
+        EXPECT_TRUE(plan["plan"].is_object());
+    }
+}
+
+TEST(Program, TheSameQuestionHasTheSameAnswerForAnyNumberOfThreads) {
+    const auto answer = [](const std::string& jobs) {
+        json parsed = json::parse(run_program(std::string(kTinyPlan) + " --json --jobs " + jobs).out);
+        parsed["search"].erase("wall_s");
+        return parsed.dump();
+    };
+    const std::string one = answer("1");
+    EXPECT_EQ(one, answer("2"));
+    EXPECT_EQ(one, answer("5"));
+}
+
+TEST(Program, SimulateSaysWhatPlanSaid) {
+    const std::string plan = scratch("plan.json");
+    const ProgramOutput found = run_program(std::string(kTinyPlan) + " --fix pp=2 --json -o " + plan);
+    ASSERT_EQ(found.code, 0) << found.err;
+    const json best = json::parse(found.out)["plans"][0];
+    const ProgramOutput simulated = run_program("simulate " + plan + " --json");
+    ASSERT_EQ(simulated.code, 0) << simulated.err;
+    const json report = json::parse(simulated.out);
+    for (const char* key : {"step_time_s", "step_time_sigma_s", "mfu", "bubble_fraction", "peak_allocated_bytes", "plan"}) {
+        EXPECT_EQ(report[key], best[key]) << key;
+    }
+    for (const json& rank : report["per_rank"]) {
+        double sum = 0;
+        for (const auto& [part, seconds] : rank["breakdown"].items()) sum += seconds.get<double>();
+        EXPECT_NEAR(sum, report["step_time_s"].get<double>(), 1e-3 * sum);
+    }
+}
+
+TEST(Program, TheBreakdownAddsUpWhereBackwardsAreSplit) {
+    const std::string plan = scratch("split.json");
+    for (const std::string schedule : {"zb-h1", "zb-v", "dualpipev"}) {
+        ASSERT_EQ(run_program(std::string(kTinyPlan) + " --fix pp=2,schedule=" + schedule + " -o " + plan).code, 0) << schedule;
+        const json report = json::parse(run_program("simulate " + plan + " --json").out);
+        for (const json& rank : report["per_rank"]) {
+            double sum = 0;
+            for (const auto& [part, seconds] : rank["breakdown"].items()) sum += seconds.get<double>();
+            EXPECT_NEAR(sum, report["step_time_s"].get<double>(), 0.02 * sum) << schedule;
+        }
+    }
+}
+
+TEST(Program, PlansGoThroughPipes) {
+    const ProgramOutput piped = run_program(std::string(kTinyPlan) + " -o - | '" TW_BINARY_DIR "/bin/trainwright' simulate - --json");
+    ASSERT_EQ(piped.code, 0) << piped.err;
+    EXPECT_EQ(piped.out.find("\"schema\": \"trainwright/plan\""), std::string::npos);  // stdin was the plan
+}
+
+TEST(Program, PicturesAndTracesAreWritten) {
+    const std::string svg = scratch("step.svg"), trace = scratch("step.json");
+    const ProgramOutput output = run_program("simulate tiny.json --svg " + svg + " --trace " + trace);
+    ASSERT_EQ(output.code, 0) << output.err;
+    EXPECT_EQ(test::read_file(svg).rfind("<svg", 0), 0U);
+    const json events = json::parse(test::read_file(trace));
+    EXPECT_GT(events["traceEvents"].size(), 20U);
+    const ProgramOutput drawn = run_program("schedule dualpipev -p 4 -m 8 --svg -");
+    EXPECT_EQ(drawn.code, 0);
+    EXPECT_EQ(drawn.out.rfind("<svg", 0), 0U);
+}
+
+TEST(Program, ExplainRanksTheNeighbours) {
+    const ProgramOutput output = run_program("explain tiny.json --json --top 50");
+    ASSERT_EQ(output.code, 0) << output.err;
+    const json answer = json::parse(output.out);
+    ASSERT_GE(answer["changes"].size(), 5U);
+    bool fits = true;
+    double before = 0;
+    for (const json& change : answer["changes"]) {
+        if (fits && !change["fits"].get<bool>()) before = 0;
+        fits = change["fits"].get<bool>();
+        EXPECT_GE(change["step_time_s"].get<double>(), before);
+        before = change["step_time_s"].get<double>();
+    }
+    ASSERT_GE(answer["hardware"].size(), 3U);
+    for (const json& change : answer["hardware"]) EXPECT_LE(change["step_time_change"].get<double>(), 0.01) << change;
+}
+
+TEST(Program, DiffOfAPlanWithItselfIsEmpty) {
+    const ProgramOutput same = run_program("diff tiny.json tiny.json");
+    EXPECT_EQ(same.code, 0) << same.err;
+    EXPECT_EQ(same.out, "the plans are equal\n");
+    const std::string other = scratch("other.json");
+    ASSERT_EQ(run_program(std::string(kTinyPlan) + " --fix pp=2,schedule=gpipe,mbs=2 -o " + other).code, 0);
+    const json difference = json::parse(run_program("diff tiny.json " + other + " --json").out);
+    bool schedule = false;
+    for (const json& field : difference["fields"]) schedule |= field["field"] == "schedule" && field["second"] == "gpipe";
+    EXPECT_TRUE(schedule) << difference["fields"];
+}
+
+TEST(Program, NothingFeasibleIsExit3AndSaysWhatIsMissing) {
+    const ProgramOutput memory = run_program("plan --model llama3-70b --cluster h100:2 --global-batch 8");
+    EXPECT_EQ(memory.code, 3);
+    EXPECT_EQ(memory.out, "");
+    EXPECT_NE(memory.err.find("memory"), std::string::npos) << memory.err;
+    const ProgramOutput batch = run_program("plan --model gpt2-tiny --cluster cpu:2 --global-batch 3 --fix dp=2 --json");
+    EXPECT_EQ(batch.code, 3);
+    const json answer = json::parse(batch.out);
+    EXPECT_TRUE(answer["plans"].empty());
+    EXPECT_FALSE(answer["missing"].empty());
+}
+
+TEST(Program, MistypedNamesAreAnsweredTogetherWithTheNearest) {
+    const ProgramOutput output = run_program("plan --model lama3-70b --cluster h10:64 --global-batch 8 --fix tpp=8");
+    EXPECT_EQ(output.code, 2);
+    EXPECT_EQ(output.out, "");
+    for (const char* hint : {"did you mean 'llama3-70b'?", "did you mean 'h100'?", "did you mean 'tp'?"})
+        EXPECT_NE(output.err.find(hint), std::string::npos) << output.err;
+}
+
+TEST(Program, ATimeLimitIsNoFailureWhereSomePlanWasFound) {
+    const ProgramOutput output = run_program("plan --model gpt3-175b --cluster a100:1024 --global-batch 1536 --json --time-limit 1ms");
+    const json answer = json::parse(output.out);
+    EXPECT_FALSE(answer["search"]["proven_optimal"].get<bool>());
+    EXPECT_EQ(output.code, answer["plans"].empty() ? 1 : 0) << output.err;
+}
+
+TEST(Program, AnInterruptEndsWith130) {
+    const ProgramOutput output = run_program("plan --model llama3-405b --cluster h100:16384 --global-batch 2048 --seq-len 8192",
+                                             "timeout -s INT --preserve-status 0.3");
+    if (output.code == 0) GTEST_SKIP() << "the search was over before the signal came";
+    EXPECT_EQ(output.code, 130) << output.err;
+}
+
+TEST(Program, ColourIsForTerminalsOrOnDemand) {
+    const auto escapes = [](const std::string& text) { return text.find('\x1b') != std::string::npos; };
+    EXPECT_FALSE(escapes(run_program("models").out));
+    EXPECT_TRUE(escapes(run_program("models --color always").out));
+    EXPECT_TRUE(escapes(run_program("--color always models").out));
+    EXPECT_FALSE(escapes(run_program("models --color never").out));
+    EXPECT_TRUE(escapes(run_program("--color=always schedul").err));
+    EXPECT_FALSE(escapes(run_program("models", "NO_COLOR=1").out));
+}
+
+TEST(Program, CompletionScriptsAreLegal) {
+    for (const std::string shell : {"bash", "zsh", "fish"}) {
+        const ProgramOutput written = run_program("completion " + shell);
+        ASSERT_EQ(written.code, 0);
+        if (std::system(("command -v " + shell + " > /dev/null").c_str()) != 0) continue;
+        const std::string script = scratch("completion." + shell);
+        test::write_file(script, written.out);
+        EXPECT_EQ(std::system((shell + " -n " + script).c_str()), 0) << shell;
+    }
+}
+
+TEST(Program, EveryCommandAnswersWithOneDocument) {
+    for (const std::string command :
+         {"models", "clusters", "schedules", "collectives", "schedule 1f1b -p 2 -m 2", "simulate tiny.json", "explain tiny.json",
+          "diff tiny.json tiny.json", "inspect tiny.json", "check tiny.json"}) {
+        const ProgramOutput output = run_program(command + " --json");
+        EXPECT_EQ(output.code, 0) << command << ": " << output.err;
+        const json document = json::parse(output.out, nullptr, false);
+        ASSERT_TRUE(document.is_object()) << command;
+        EXPECT_EQ(document["schema"].get<std::string>().rfind("trainwright/", 0), 0U) << command;
+        EXPECT_EQ(document["version"], 1) << command;
+    }
+}
+
+}  // namespace
+}  // namespace tw
