@@ -203,6 +203,8 @@ struct Variant {
     int virtual_stages = 1;
     int zero = 1;
     const char* rank_order = "tp-cp-ep-dp-pp";
+    const char* cluster = "dgx-h100:16";
+    double tolerance = 1e-6;
 };
 
 std::vector<Variant> variants() {
@@ -217,12 +219,18 @@ std::vector<Variant> variants() {
             {"zero bubble", "llama3-8b", mesh(2, 4, 2), "zb-h1"},
             {"never flushed", "llama3-8b", mesh(2, 4, 2), "pipedream", 1, 0},
             {"inside a node", "llama3-8b", mesh(2, 8, 1)},
-            {"pipeline first", "llama3-8b", mesh(4, 2, 2), "1f1b", 1, 1, "tp-cp-pp-ep-dp"}};
+            {"pipeline first", "llama3-8b", mesh(4, 2, 2), "1f1b", 1, 1, "tp-cp-pp-ep-dp"},
+            {"shared interfaces", "llama3-8b", mesh(4, 2, 2), "1f1b", 1, 1, "tp-cp-ep-dp-pp", "a3-high:16"},
+            {"four nodes of four", "llama3-8b", mesh(4, 2, 2), "1f1b", 1, 1, "tp-cp-ep-dp-pp", "alps:16"},
+            // Two members of a gradient group on one interface are one flow where both are simulated, two
+            // half interfaces where one stands for both: shares against transfers differ.
+            {"gradients and transfers share", "llama3-8b", mesh(2, 4, 2), "1f1b", 1, 1, "dp-tp-cp-ep-pp",
+             "a3-high:16", 2e-3}};
 }
 
 TEST(Scenario, SymmetryHoldsForEveryKindOfPlan) {
     for (const Variant& v : variants()) {
-        Case c(v.model, "dgx-h100:16", v.mesh, 8);
+        Case c(v.model, v.cluster, v.mesh, 8);
         c.plan.schedule = v.schedule;
         c.plan.virtual_stages = v.virtual_stages;
         c.plan.zero_stage = v.zero;
@@ -239,7 +247,7 @@ TEST(Scenario, SymmetryHoldsForEveryKindOfPlan) {
         EXPECT_LE(one.clean_step_s, one.nominal_step_s * 1.25);
         clean.all_ranks = true;
         const ScenarioResult all = c.run(clean);
-        EXPECT_NEAR(all.mean_step_s, one.mean_step_s, 1e-6 * one.mean_step_s) << all.symmetry;
+        EXPECT_NEAR(all.mean_step_s, one.mean_step_s, v.tolerance * one.mean_step_s) << all.symmetry;
         EXPECT_EQ(all.ranks.size(), 16U);
         // A slow rank never makes a fixed order of streams faster, and is the one that is named.
         for (const int slow : {1, 6, 15}) {
