@@ -176,7 +176,11 @@ void save_core_inputs(WorkBuilder& b, const AttentionSpec& s) {
     b.save("attn.q", c.q * b.e, Keep::Full);
     b.save("attn.k", c.k * b.e, Keep::Full);
     b.save("attn.v", c.v * b.e, Keep::Full);
-    if (s.qk_norm != QkNormKind::None) b.save("attn.qk_raw", (c.q + c.k) * b.e, Keep::Full);
+    // Rotation makes new queries and keys; the values are a view of the projection's output, which keeps all
+    // of it alive (Megatron-LM core/transformer/attention.py, get_query_key_value_tensors; eager models
+    // project apart).
+    const bool rotated = s.rope && s.kv_rank == 0 && !b.unfused();
+    if (rotated || s.qk_norm != QkNormKind::None) b.save("attn.qk_raw", (c.q + c.k) * b.e, Keep::Full);
     b.save("attn.out", c.out * b.gemm_input, Keep::Full);
 }
 

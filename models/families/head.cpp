@@ -42,9 +42,13 @@ void lm_head_forward(WorkBuilder& b, const LmHeadSpec& s) {
         // subtraction in place (8), exponential in place (8), sum (4), division in place (8) bytes an
         // element: plain point-wise kernels and reductions, not a log_softmax.
         b.memory("head.loss", MemoryOpKind::Other, 32 * elements, 5 * elements, 5);
+        // The fp32 copy becomes the probabilities in place, and those the gradient; beside them stand the
+        // logits while they are copied, and the gradient's cast back.
         b.save("head.probs", 4 * elements, Keep::Full);
-        if (half) b.save("head.logits", b.e * elements, Keep::Full);
-        b.work.transient_backward_bytes = std::max(b.work.transient_backward_bytes, 4 * elements);
+        if (half) {
+            b.work.transient_forward_bytes = std::max(b.work.transient_forward_bytes, b.e * elements);
+            b.work.transient_backward_bytes = std::max(b.work.transient_backward_bytes, b.e * elements);
+        }
     }
     if (b.tensor_parallel) {
         // The maximum, the target's logit and the sum of exponentials, fp32 each.

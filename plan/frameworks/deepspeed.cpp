@@ -7,6 +7,9 @@ namespace tw {
 namespace {
 
 constexpr std::array kFactsDeepSpeed = {
+    FrameworkFact{"step_bytes", "4: the partition's gradient in fp32",
+                  "DeepSpeed runtime/zero/stage_1_and_2.py, step: single_grad_partition; "
+                  "runtime/fp16/fused_optimizer.py alike"},
     FrameworkFact{
         "fused_elementwise", "the model's own eager modules",
         "DeepSpeed wraps a torch module and replaces no kernel of it in training (runtime/engine.py)"},
@@ -18,6 +21,9 @@ constexpr std::array kFactsDeepSpeed = {
 };
 
 constexpr std::array kFactsMegatron = {
+    FrameworkFact{"step_bytes", "4: the partition's gradient in fp32",
+                  "DeepSpeed runtime/zero/stage_1_and_2.py, step: single_grad_partition; "
+                  "runtime/fp16/fused_optimizer.py alike"},
     FrameworkFact{"fused_elementwise", "Megatron's kernels",
                   "microsoft/Megatron-DeepSpeed keeps megatron/fused_kernels"},
     FrameworkFact{"grad_accumulation_fused", "off",
@@ -40,6 +46,7 @@ constexpr std::array kFactsBigScience = {
     kFactsMegatron[3],
     kFactsMegatron[4],
     kFactsMegatron[5],
+    kFactsMegatron[6],
     FrameworkFact{"dropout", "none",
                   "bigscience train/tr11-176B-ml/tr11-176B-ml.slurm sets --hidden-dropout and "
                   "--attention-dropout 0.0 (recalled)"},
@@ -55,6 +62,7 @@ constexpr FrameworkDefaults make_deepspeed() {
     d.grad_accumulation_fused = false;
     d.gradient_fp32 = d.reduce_fp32 = false;
     d.gradient_buffer = false;
+    d.step_bytes = 4;
     d.bucket_bytes = 1e9;
     d.vocab_divisor = 1;
     d.facts = kFactsDeepSpeed;
@@ -71,6 +79,7 @@ constexpr FrameworkDefaults megatron(std::string_view name, std::string_view ver
     d.grad_accumulation_fused = false;
     d.gradient_fp32 = d.reduce_fp32 = false;
     d.gradient_buffer = false;
+    d.step_bytes = 4;
     d.dropout = true;
     d.bucket_bytes = 1e9;
     d.facts = kFactsMegatron;

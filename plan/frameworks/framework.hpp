@@ -42,7 +42,10 @@ struct FrameworkDefaults {
     bool fp32_parameters = false;  // held in fp32 (sharded by FSDP), gathered and computed in 16 bits
     bool gradient_fp32 = true;     // accumulated in fp32
     bool reduce_fp32 = true;       // sent in fp32; else in the compute precision
-    bool gradient_buffer = true;   // buckets are views of the gradients: none has memory of its own
+    // Gradients live in one buffer from the start, and buckets are views of it; else the backward makes each
+    // gradient and the next step frees it.
+    bool gradient_buffer = true;
+    double step_bytes = 0;  // that the optimizer's step allocates for each parameter it updates
     int zero_stage = 0;
     double bucket_bytes = 25.0 * 1024 * 1024;
     double bucket_parameters_per_dp = 0;  // > 0: a bucket holds max(40e6, this * dp) gradients instead

@@ -7,6 +7,9 @@ namespace tw {
 namespace {
 
 constexpr std::array kFacts = {
+    FrameworkFact{"step_bytes", "4 + 8: the gradient in fp32; AdamW's square root and denominator",
+                  "InternEvo solver/optimizer/hybrid_zero_optim.py, flat_fp32_avg_grads; PyTorch 1.13 "
+                  "optim/adamw.py, _multi_tensor_adamw: exp_avg_sq_sqrt, denom"},
     FrameworkFact{"bucket", "512 MiB", "InternEvo configs/7B_sft.py, reduce_bucket_size"},
     FrameworkFact{"overlap_grad_reduce", "yes", "InternEvo configs/7B_sft.py, overlap_sync_grad=True"},
     FrameworkFact{"overlap_param_gather", "no", "InternEvo configs/7B_sft.py, overlap_sync_param=False"},
@@ -28,6 +31,7 @@ constexpr FrameworkDefaults make() {
     d.grad_accumulation_fused = false;
     d.gradient_fp32 = d.reduce_fp32 = false;
     d.gradient_buffer = false;
+    d.step_bytes = 12;
     d.zero_stage = 1;
     d.overlap_grad_reduce = true;
     d.bucket_bytes = 512.0 * 1024 * 1024;

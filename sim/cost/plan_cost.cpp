@@ -4,8 +4,8 @@
 #include <cmath>
 #include <tuple>
 
-#include "plan/gradient_sync/gradient_sync.hpp"
 #include "plan/frameworks/framework.hpp"
+#include "plan/gradient_sync/gradient_sync.hpp"
 #include "plan/lower_plan.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/memory/model_states.hpp"
@@ -126,6 +126,15 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         saved += saved_bytes(work, segment.recompute) * segment.count;
     }
 
+    if (environment_.graph.tied_embeddings && plan_.mesh.pp == 1 && s + 1 == plan_.stage_count()) {
+        // The head's projection is the embedding's table: one tensor where one rank holds both.
+        const LayerGraph& graph = environment_.graph;
+        const double rows = shape.shape.padded_vocab > 0 ? static_cast<double>(shape.shape.padded_vocab)
+                                                         : static_cast<double>(graph.vocab);
+        const double width = graph.vocab > 0 ? static_cast<double>(graph.tied_parameters / graph.vocab) : 0;
+        c.dense_parameters -= rows * width / plan_.mesh.tp;
+    }
+
     const UpdateTraffic traffic = update_traffic(plan_, c.dense_parameters, c.expert_parameters);
     const CurveEstimate update = memory_kernel(profile, MemoryOpKind::Optimizer, traffic.optimizer_bytes);
     const CurveEstimate norm = memory_kernel(profile, MemoryOpKind::Copy, traffic.gradient_norm_bytes);
@@ -192,7 +201,8 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         TransferCost cost = transfer(CollectiveKind::SendRecv, scattered ? bytes / plan_.mesh.tp : bytes,
                                      links_[static_cast<std::size_t>(from)], group);
         if (scattered) {
-            const TransferCost gather = transfer(CollectiveKind::AllGather, bytes, placement_.group({Axis::Tp}), group);
+            const TransferCost gather =
+                transfer(CollectiveKind::AllGather, bytes, placement_.group({Axis::Tp}), group);
             cost.seconds += gather.seconds;
             cost.sigma_s += gather.sigma_s;
         }

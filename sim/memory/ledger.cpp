@@ -230,11 +230,31 @@ struct Buffers {
     double buckets = 0, gathered = 0, unsharded_gradients = 0;
 };
 
+// Two instants compete for the peak. While the compute instruction of the dynamic peak runs, gradients are
+// held where an earlier microbatch (or a buffer that lives from the start) made them; at the optimizer's step
+// no activation is.
+struct Instants {
+    bool gradients_held = true;
+    double step = 0;  // that the step allocates
+    [[nodiscard]] bool step_is_peak(double gradients, double dynamic) const {
+        return gradients + step > (gradients_held ? gradients : 0) + dynamic;
+    }
+};
+
+Instants instants(const ParallelPlan& plan, double dense, double expert) {
+    const FrameworkDefaults& defaults = framework_defaults(plan.framework);
+    Instants i;
+    i.gradients_held = defaults.gradient_buffer || plan.microbatches > 1 || plan.zero_stage == 3;
+    i.step = defaults.step_bytes * updated_parameters(plan, dense, expert);
+    return i;
+}
+
 // `largest_layer`: parameters of the largest layer that the rank computes with.
 Buffers buffers(const ParallelPlan& plan, double parameters, double largest_layer) {
     Buffers b;
     // Megatron's buckets are views of its gradient buffer.
-    if (plan.mesh.dp * plan.mesh.cp > 1 && plan.framework != "megatron" && plan.zero_stage < 3) {
+    if (plan.mesh.dp * plan.mesh.cp > 1 && !framework_defaults(plan.framework).gradient_buffer &&
+        plan.zero_stage < 3) {
         b.buckets = std::min(bucket_bytes(plan), parameters * 4.0);
     }
     if (plan.zero_stage == 2)
@@ -298,11 +318,24 @@ MemoryTotals memory_totals(const ParallelPlan& plan, const MemoryBase& base) {
     for (const MemoryBase::Rank& rank : base.ranks) {
         const ModelStateBytes states = model_state_bytes(plan, rank.dense, rank.expert);
         const Buffers b = buffers(plan, rank.dense + rank.expert, rank.largest_layer);
-        double allocated = rank.allocated, reserved = rank.reserved;
-        for (const double bytes : {states.parameters, states.gradients, states.master, states.optimizer,
-                                   b.buckets, b.gathered, b.unsharded_gradients}) {
+        const Instants at = instants(plan, rank.dense, rank.expert);
+        const double dynamic = b.gathered + b.unsharded_gradients + rank.allocated;
+        const bool step = at.step_is_peak(states.gradients, dynamic);
+        double allocated = 0, reserved = 0;
+        const auto add = [&](double bytes) {
             allocated += bytes;
             reserved += rounded(bytes);
+        };
+        for (const double bytes : {states.parameters, states.master, states.optimizer, b.buckets})
+            add(bytes);
+        if (step || at.gradients_held) add(states.gradients);
+        if (step) {
+            add(at.step);
+        } else {
+            add(b.gathered);
+            add(b.unsharded_gradients);
+            allocated += rank.allocated;
+            reserved += rank.reserved;
         }
         totals.allocated = std::max(totals.allocated, allocated);
         totals.reserved = std::max(totals.reserved, reserved);
@@ -337,16 +370,27 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
         const double element = bytes_per_element(plan.precision.compute);
         const double grad = layer > 0 ? b.unsharded_gradients / layer : 0;
         add("gradient buckets", b.buckets, fmt::format("one bucket of {:.4g} B in flight", b.buckets));
-        add("gathered parameters", b.gathered,
-            fmt::format("2 layers x {:g} B x {:.6g} parameters", element, layer));
-        add("unsharded gradients", b.unsharded_gradients,
-            fmt::format("{:g} B x {:.6g} parameters", grad, layer));
-        add("synchronisation buffers", parameters.sync_buffers,
-            "of gradient_sync '" + plan.gradient_sync + "'");
-        add("activations", peak.activations,
-            fmt::format("{} microbatch(es) of this rank's stages in flight", profile.peak_in_flight));
-        add("temporaries", peak.transient, "largest layer at the peak's instruction");
-        add("stashed weights", peak.weight_stash, "older versions kept for backwards in flight");
+        const Instants at = instants(plan, parameters.dense, parameters.expert);
+        const double gradients = model_state_bytes(plan, parameters.dense, parameters.expert).gradients;
+        const bool step = at.step_is_peak(
+            gradients, b.gathered + b.unsharded_gradients + parameters.sync_buffers + peak.total());
+        if (!step && !at.gradients_held) {
+            std::erase_if(m.addends, [](const MemoryAddend& a) { return a.name == "gradients"; });
+        }
+        if (step) {
+            add("optimizer temporaries", at.step, "of the optimizer's step");
+        } else {
+            add("gathered parameters", b.gathered,
+                fmt::format("2 layers x {:g} B x {:.6g} parameters", element, layer));
+            add("unsharded gradients", b.unsharded_gradients,
+                fmt::format("{:g} B x {:.6g} parameters", grad, layer));
+            add("synchronisation buffers", parameters.sync_buffers,
+                "of gradient_sync '" + plan.gradient_sync + "'");
+            add("activations", peak.activations,
+                fmt::format("{} microbatch(es) of this rank's stages in flight", profile.peak_in_flight));
+            add("temporaries", peak.transient, "largest layer at the peak's instruction");
+            add("stashed weights", peak.weight_stash, "older versions kept for backwards in flight");
+        }
         for (const MemoryAddend& a : m.addends) {
             m.peak_allocated_bytes += a.bytes;
             m.peak_reserved_bytes += rounded(a.bytes);

@@ -82,10 +82,14 @@ std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double d
     return addends;
 }
 
+double updated_parameters(const ParallelPlan& plan, double dense, double expert) {
+    const Counts n = counts(plan, dense, expert);
+    return plan.zero_stage >= 1 ? n.sharded : n.whole;
+}
+
 UpdateTraffic update_traffic(const ParallelPlan& plan, double dense, double expert) {
     const Element b = element_bytes(plan);
-    const Counts n = counts(plan, dense, expert);
-    const double updated = plan.zero_stage >= 1 ? n.sharded : n.whole;
+    const double updated = updated_parameters(plan, dense, expert);
     // Reads gradient, master (or parameter) and states; writes the latter two and the compute copy.
     const double master = b.master > 0 ? 2 * b.master + b.parameter : 2 * b.parameter;
     return {updated * (b.gradient + master + 2 * b.states), updated * b.gradient,

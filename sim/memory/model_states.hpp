@@ -19,8 +19,9 @@ struct ModelStateBytes {
     [[nodiscard]] double device() const { return parameters + gradients + master + optimizer; }
 };
 
-// `dense` and `expert`: parameters that one rank computes with. Sharding: ZeRO-1 divides master weights and optimizer
-// states, ZeRO-2 also gradients, ZeRO-3 also parameters, by dp * cp (experts: their own replicas), or by zero_shard.
+// `dense` and `expert`: parameters that one rank computes with. Sharding: ZeRO-1 divides master weights and
+// optimizer states, ZeRO-2 also gradients, ZeRO-3 also parameters, by dp * cp (experts: their own replicas),
+// or by zero_shard.
 ModelStateBytes model_state_bytes(const ParallelPlan& plan, double dense, double expert);
 // The same with names and formulas.
 std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double dense, double expert);
@@ -31,6 +32,8 @@ struct UpdateTraffic {
     double gradient_norm_bytes = 0;  // read
     double offload_bytes = 0;        // over PCIe if all of the optimizer were offloaded
 };
+// Parameters that one rank's optimizer updates: its share of them.
+double updated_parameters(const ParallelPlan& plan, double dense, double expert);
 UpdateTraffic update_traffic(const ParallelPlan& plan, double dense, double expert);
 
 // Input activations and output gradients that weight-gradient GEMMs read: what stays from BackwardInput to
