@@ -41,6 +41,10 @@ constexpr std::array kFacts2021 = {
 };
 
 constexpr std::array kFacts2023 = {
+    FrameworkFact{
+        "vocab", "32000",
+        "the fork's script: --tokenizer-type GPTSentencePieceTokenizer; the models' published sizes, 14.6B "
+        "and 28.3B, leave 27 to 35 thousand rows"},
     kCommon[0],
     kCommon[1],
     kCommon[2],
@@ -134,6 +138,7 @@ constexpr FrameworkDefaults make_2022() {
 
 constexpr FrameworkDefaults make_2023() {
     FrameworkDefaults d = early("megatron-2023", "Megatron-LM of 2023 and its zero-bubble fork");
+    d.vocab = 32000;
     d.facts = kFacts2023;
     return d;
 }
