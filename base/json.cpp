@@ -45,7 +45,8 @@ class StrictSax : public nlohmann::json_sax<Json> {
         return enter() && dom_.start_object(n);
     }
     bool key(string_t& v) override {
-        if (std::find(keys_.back().begin(), keys_.back().end(), v) != keys_.back().end() && keys_.back().size() < 4096) {
+        if (std::find(keys_.back().begin(), keys_.back().end(), v) != keys_.back().end() &&
+            keys_.back().size() < 4096) {
             return fail("duplicate key '" + v + "'");
         }
         keys_.back().push_back(v);
@@ -61,7 +62,8 @@ class StrictSax : public nlohmann::json_sax<Json> {
         --depth_;
         return dom_.end_array();
     }
-    bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) override {
+    bool parse_error(std::size_t position, const std::string&,
+                     const nlohmann::detail::exception& e) override {
         message = e.what();
         byte = position;
         return false;
@@ -72,7 +74,8 @@ class StrictSax : public nlohmann::json_sax<Json> {
 
   private:
     bool enter() {
-        if (++depth_ > kMaxJsonDepth) return fail("nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
+        if (++depth_ > kMaxJsonDepth)
+            return fail("nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
         return true;
     }
     bool fail(std::string what) {
@@ -105,8 +108,9 @@ std::string short_number(double v) {
 
 Result<Json> parse_json(std::string_view text, std::string_view name) {
     if (static_cast<std::int64_t>(text.size()) > kMaxDocumentBytes) {
-        return Error{ErrorCode::Unreadable, "document of " + std::to_string(text.size()) + " bytes is larger than " +
-                                                std::to_string(kMaxDocumentBytes),
+        return Error{ErrorCode::Unreadable,
+                     "document of " + std::to_string(text.size()) + " bytes is larger than " +
+                         std::to_string(kMaxDocumentBytes),
                      std::string(name), ""};
     }
     Json root;
@@ -120,7 +124,8 @@ Result<Json> parse_json(std::string_view text, std::string_view name) {
         context += ":" + std::to_string(line) + ", byte " + std::to_string(sax.byte);
     }
     std::string message = sax.message;
-    if (const auto bracket = message.find("] "); message.starts_with("[json") && bracket != std::string::npos) {
+    if (const auto bracket = message.find("] ");
+        message.starts_with("[json") && bracket != std::string::npos) {
         message = message.substr(bracket + 2);
     }
     return Error{ErrorCode::Unreadable, "not a JSON document: " + message, context, ""};
@@ -135,9 +140,10 @@ Result<std::string> read_text_file(const std::filesystem::path& path) {
     if (!in) return Error{ErrorCode::Unreadable, "cannot be opened", path.string(), ""};
     const auto size = std::filesystem::file_size(path, ec);
     if (!ec && static_cast<std::int64_t>(size) > kMaxDocumentBytes) {
-        return Error{ErrorCode::Unreadable, "file of " + std::to_string(size) + " bytes is larger than " +
-                                                std::to_string(kMaxDocumentBytes),
-                     path.string(), ""};
+        return Error{
+            ErrorCode::Unreadable,
+            "file of " + std::to_string(size) + " bytes is larger than " + std::to_string(kMaxDocumentBytes),
+            path.string(), ""};
     }
     std::ostringstream text;
     text << in.rdbuf();
@@ -202,12 +208,15 @@ std::int64_t JsonObject::integer_or(std::string_view key, std::int64_t fallback,
         error(key, "expected an integer, found " + (v->is_number() ? short_number(number) : type_name(*v)));
         return fallback;
     }
-    const bool fits = v->is_number_float() ? std::abs(number) < 9e15
-                                           : !v->is_number_unsigned() || v->get<std::uint64_t>() <=
-                                                 static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const bool fits = v->is_number_float()
+                          ? std::abs(number) < 9e15
+                          : !v->is_number_unsigned() ||
+                                v->get<std::uint64_t>() <=
+                                    static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (fits) result = v->is_number_float() ? static_cast<std::int64_t>(number) : v->get<std::int64_t>();
     if (!fits || result < low || result > high) {
-        error(key, short_number(number) + " is outside [" + std::to_string(low) + ", " + std::to_string(high) + "]");
+        error(key, short_number(number) + " is outside [" + std::to_string(low) + ", " +
+                       std::to_string(high) + "]");
         return fallback;
     }
     return result;
@@ -222,7 +231,8 @@ double JsonObject::number_or(std::string_view key, double fallback, double low, 
     }
     const double result = v->get<double>();
     if (!(result >= low && result <= high)) {
-        error(key, short_number(result) + " is outside [" + short_number(low) + ", " + short_number(high) + "]");
+        error(key,
+              short_number(result) + " is outside [" + short_number(low) + ", " + short_number(high) + "]");
         return fallback;
     }
     return result;
@@ -280,7 +290,8 @@ std::vector<std::string> JsonObject::unread_keys() const {
     std::vector<std::string> unread;
     if (!value_->is_object()) return unread;
     for (const auto& item : value_->items()) {
-        if (std::find(known_.begin(), known_.end(), item.key()) == known_.end()) unread.push_back(pointer(item.key()));
+        if (std::find(known_.begin(), known_.end(), item.key()) == known_.end())
+            unread.push_back(pointer(item.key()));
     }
     std::sort(unread.begin(), unread.end());
     return unread;
@@ -300,8 +311,9 @@ int read_schema(const JsonObject& object, std::string_view kind, int newest) {
     if (!schema.empty() && schema != expected) {
         object.error("schema", "is '" + schema + "', expected '" + expected + "'");
     }
-    return static_cast<int>(object.has("version") ? object.integer("version", 1, newest)
-                                                  : (object.error("version", "required key is missing"), newest));
+    return static_cast<int>(object.has("version")
+                                ? object.integer("version", 1, newest)
+                                : (object.error("version", "required key is missing"), newest));
 }
 
 }  // namespace tw

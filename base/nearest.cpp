@@ -9,7 +9,8 @@ int edit_distance(std::string_view a, std::string_view b) {
     const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
     const std::size_t width = b.size() + 1;
     std::vector<int> before(width), previous(width), current(width);
-    for (std::size_t j = 0; j < width; ++j) previous[j] = static_cast<int>(j);
+    for (std::size_t j = 0; j < width; ++j)
+        previous[j] = static_cast<int>(j);
     for (std::size_t i = 1; i <= a.size(); ++i) {
         current[0] = static_cast<int>(i);
         for (std::size_t j = 1; j < width; ++j) {
@@ -26,16 +27,17 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
-    const auto best = std::min_element(candidates.begin(), candidates.end(), [&](const auto& a, const auto& b) {
-        return edit_distance(name, a) < edit_distance(name, b);
-    });
+    const auto best = std::min_element(
+        candidates.begin(), candidates.end(),
+        [&](const auto& a, const auto& b) { return edit_distance(name, a) < edit_distance(name, b); });
     return best == candidates.end() ? std::string() : *best;
 }
 
 std::string unknown_name_hint(std::string_view name, const std::vector<std::string>& candidates) {
     if (candidates.empty()) return {};
     std::string hint = "did you mean '" + nearest(name, candidates) + "'? known: ";
-    for (std::size_t i = 0; i < candidates.size(); ++i) hint += (i ? ", " : "") + candidates[i];
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+        hint += (i ? ", " : "") + candidates[i];
     return hint;
 }
 

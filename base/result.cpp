@@ -21,12 +21,18 @@ std::string to_string(const Errors& errors) {
 
 int exit_code(ErrorCode code) {
     switch (code) {
-        case ErrorCode::Failure: return 1;
-        case ErrorCode::Usage: return 2;
-        case ErrorCode::Infeasible: return 3;
-        case ErrorCode::Tolerance: return 4;
-        case ErrorCode::Unreadable: return 5;
-        case ErrorCode::Interrupted: return 130;
+        case ErrorCode::Failure:
+            return 1;
+        case ErrorCode::Usage:
+            return 2;
+        case ErrorCode::Infeasible:
+            return 3;
+        case ErrorCode::Tolerance:
+            return 4;
+        case ErrorCode::Unreadable:
+            return 5;
+        case ErrorCode::Interrupted:
+            return 130;
     }
     return 1;
 }

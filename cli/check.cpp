@@ -26,7 +26,8 @@ int check(const CheckOptions& options, Console& console) {
         console.out_json(json);
         return result.errors.empty() ? 0 : exit_code(result.errors);
     }
-    for (const std::string& warning : result.warnings) console.warn(warning);
+    for (const std::string& warning : result.warnings)
+        console.warn(warning);
     if (!result.errors.empty()) return console.fail(result.errors);
     console.out(plan->model_name + " " + summary(plan->plan) + ": legal for " + options.framework + "\n");
     return 0;
@@ -40,7 +41,8 @@ void define_check(Command& command) {
     command.word("--for", options.framework, {"trainwright", "megatron", "torchtitan", "deepspeed"},
                  "whose rules apply, and whose names the messages use; trainwright where not given");
     command.details(
-        "Every violation at once, each with its numbers and a legal neighbour. Whether the plan fits in memory is what "
+        "Every violation at once, each with its numbers and a legal neighbour. Whether the plan fits in "
+        "memory is what "
         "simulate says. The exit code is 5 where the plan is not legal.");
     command.example("check plan.json --for megatron", "by Megatron-LM's rules");
     command.run([&options](Console& console) { return check(options, console); });

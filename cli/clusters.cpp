@@ -25,7 +25,8 @@ Json row_to_json(const ClusterRow& row) {
 }
 
 std::string link_text(const ClusterRow& row) {
-    return row.link_bandwidth.value > 0 ? row.link + " " + format_rate(row.link_bandwidth.value, "B/s") : row.link;
+    return row.link_bandwidth.value > 0 ? row.link + " " + format_rate(row.link_bandwidth.value, "B/s")
+                                        : row.link;
 }
 
 int list_clusters(Console& console) {
@@ -33,16 +34,19 @@ int list_clusters(Console& console) {
     if (console.json) {
         Json json = document("clusters");
         json["clusters"] = Json::array();
-        for (const ClusterRow& row : rows) json["clusters"].push_back(row_to_json(row));
+        for (const ClusterRow& row : rows)
+            json["clusters"].push_back(row_to_json(row));
         console.out_json(json);
         return 0;
     }
     TextTable table({"Node", "Devices", "Memory", "bf16 peak", "Memory rate", "Link", "Network"});
     for (const ClusterRow& row : rows) {
-        table.add_row({TableCell(row.name, TextStyle::Bold), fmt::format("{} x {}{}", row.devices, row.device, row.device_names.empty() ? "" : " *"),
-                       format_bytes(static_cast<double>(row.memory.value)), format_rate(row.peak_bf16.value, "FLOP/s"),
-                       format_rate(row.memory_bandwidth.value, "B/s"), link_text(row),
-                       nic_text(row.nics, row.nic_bandwidth)});
+        table.add_row(
+            {TableCell(row.name, TextStyle::Bold),
+             fmt::format("{} x {}{}", row.devices, row.device, row.device_names.empty() ? "" : " *"),
+             format_bytes(static_cast<double>(row.memory.value)), format_rate(row.peak_bf16.value, "FLOP/s"),
+             format_rate(row.memory_bandwidth.value, "B/s"), link_text(row),
+             nic_text(row.nics, row.nic_bandwidth)});
     }
     table.align(1, Align::Left);
     table.align(6, Align::Left);
@@ -55,9 +59,12 @@ int list_clusters(Console& console) {
 
 void define_clusters(Command& command) {
     command.details(
-        "--cluster takes a name with a size in devices: h100:64, dgx-h100:128, p4d:16. Without a size it is one node. The "
-        "name of a device with a star stands for the node beside it. Rates are per device and direction; Network is what a node has, "
-        "shared by its devices. --json adds the source of every figure. --cluster also takes the path of a trainwright/cluster "
+        "--cluster takes a name with a size in devices: h100:64, dgx-h100:128, p4d:16. Without a size it is "
+        "one node. The "
+        "name of a device with a star stands for the node beside it. Rates are per device and direction; "
+        "Network is what a node has, "
+        "shared by its devices. --json adds the source of every figure. --cluster also takes the path of a "
+        "trainwright/cluster "
         "document, where nodes may be mixed.");
     command.example("clusters", "as a table");
     command.example("clusters --json", "with the sources");

@@ -13,7 +13,8 @@ struct Entry {
 
 constexpr std::array kEntries = {
     Entry{"plan", "Find the best plans for a model on a cluster", define_plan},
-    Entry{"simulate", "Predict one plan: step time, memory of every stage, where the time goes", define_simulate},
+    Entry{"simulate", "Predict one plan: step time, memory of every stage, where the time goes",
+          define_simulate},
     Entry{"explain", "Say where a plan's time and memory go and what would help most", define_explain},
     Entry{"diff", "Compare two plans: their fields, times and memory", define_diff},
     Entry{"check", "Say whether a plan is legal, by a framework's own rules", define_check},

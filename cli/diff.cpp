@@ -22,16 +22,19 @@ std::string shown(const Json& value) {
     return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-void compare(const Json& first, const Json& second, const std::string& path, std::vector<FieldDifference>& found) {
+void compare(const Json& first, const Json& second, const std::string& path,
+             std::vector<FieldDifference>& found) {
     if (first == second) return;
-    const bool same_shape = first.is_structured() && first.type() == second.type() && first.size() == second.size();
+    const bool same_shape =
+        first.is_structured() && first.type() == second.type() && first.size() == second.size();
     if (!same_shape) {
         found.push_back({path, shown(first), shown(second)});
         return;
     }
     const auto below = [&](const std::string& name) { return path.empty() ? name : path + "/" + name; };
     if (first.is_array()) {
-        for (std::size_t i = 0; i < first.size(); ++i) compare(first[i], second[i], below(std::to_string(i)), found);
+        for (std::size_t i = 0; i < first.size(); ++i)
+            compare(first[i], second[i], below(std::to_string(i)), found);
         return;
     }
     for (const auto& [key, value] : first.items()) {
@@ -46,9 +49,12 @@ void compare(const Json& first, const Json& second, const std::string& path, std
 
 std::vector<FieldDifference> field_differences(const PlanDocument& first, const PlanDocument& second) {
     std::vector<FieldDifference> found;
-    if (first.model_name != second.model_name) found.push_back({"model", first.model_name, second.model_name});
+    if (first.model_name != second.model_name)
+        found.push_back({"model", first.model_name, second.model_name});
     if (!(first.cluster == second.cluster)) {
-        const auto text = [](const Cluster& cluster) { return fmt::format("{} ({} devices)", cluster.name, cluster.devices()); };
+        const auto text = [](const Cluster& cluster) {
+            return fmt::format("{} ({} devices)", cluster.name, cluster.devices());
+        };
         found.push_back({"cluster", text(first.cluster), text(second.cluster)});
     }
     compare(plan_to_json(first.plan), plan_to_json(second.plan), "", found);
@@ -61,45 +67,61 @@ struct Figure {
     std::string (*format)(double);
 };
 
-std::string as_duration(double value) { return format_duration(value); }
-std::string as_bytes(double value) { return format_bytes(value); }
-std::string as_share(double value) { return format_percent(value); }
-std::string as_rate(double value) { return format_rate(value, "tokens/s"); }
-
-std::vector<Figure> figures(const SimulationReport& a, const SimulationReport& b) {
-    return {{"step_time_s", "step time", a.step_time_s, b.step_time_s, as_duration},
-            {"tokens_per_s", "rate", a.tokens_per_s, b.tokens_per_s, as_rate},
-            {"mfu", "MFU", a.mfu, b.mfu, as_share},
-            {"bubble_fraction", "bubble", a.bubble_fraction, b.bubble_fraction, as_share},
-            {"peak_allocated_bytes", "memory allocated", a.peak_allocated_bytes, b.peak_allocated_bytes, as_bytes},
-            {"peak_reserved_bytes", "memory reserved", a.peak_reserved_bytes, b.peak_reserved_bytes, as_bytes},
-            {"peak_device_bytes", "memory of the device", a.peak_device_bytes, b.peak_device_bytes, as_bytes}};
+std::string as_duration(double value) {
+    return format_duration(value);
+}
+std::string as_bytes(double value) {
+    return format_bytes(value);
+}
+std::string as_share(double value) {
+    return format_percent(value);
+}
+std::string as_rate(double value) {
+    return format_rate(value, "tokens/s");
 }
 
-Json difference_to_json(const std::vector<FieldDifference>& fields, const SimulationReport& a, const SimulationReport& b) {
+std::vector<Figure> figures(const SimulationReport& a, const SimulationReport& b) {
+    return {
+        {"step_time_s", "step time", a.step_time_s, b.step_time_s, as_duration},
+        {"tokens_per_s", "rate", a.tokens_per_s, b.tokens_per_s, as_rate},
+        {"mfu", "MFU", a.mfu, b.mfu, as_share},
+        {"bubble_fraction", "bubble", a.bubble_fraction, b.bubble_fraction, as_share},
+        {"peak_allocated_bytes", "memory allocated", a.peak_allocated_bytes, b.peak_allocated_bytes,
+         as_bytes},
+        {"peak_reserved_bytes", "memory reserved", a.peak_reserved_bytes, b.peak_reserved_bytes, as_bytes},
+        {"peak_device_bytes", "memory of the device", a.peak_device_bytes, b.peak_device_bytes, as_bytes}};
+}
+
+Json difference_to_json(const std::vector<FieldDifference>& fields, const SimulationReport& a,
+                        const SimulationReport& b) {
     Json json = document("plan-diff");
     json["fields"] = Json::array();
     for (const FieldDifference& field : fields)
-        json["fields"].push_back(Json{{"field", field.field}, {"first", field.first}, {"second", field.second}});
+        json["fields"].push_back(
+            Json{{"field", field.field}, {"first", field.first}, {"second", field.second}});
     json["figures"] = Json::object();
-    for (const Figure& figure : figures(a, b)) json["figures"][figure.key] = Json{{"first", figure.first}, {"second", figure.second}};
+    for (const Figure& figure : figures(a, b))
+        json["figures"][figure.key] = Json{{"first", figure.first}, {"second", figure.second}};
     json["time"] = Json::array();
     const std::vector<TimePart> before = time_parts(a), after = time_parts(b);
     for (std::size_t i = 0; i < before.size(); ++i) {
-        json["time"].push_back(Json{{"part", before[i].name}, {"first_s", before[i].seconds}, {"second_s", after[i].seconds}});
+        json["time"].push_back(
+            Json{{"part", before[i].name}, {"first_s", before[i].seconds}, {"second_s", after[i].seconds}});
     }
     return json;
 }
 
-void print_difference(const DiffOptions& options, const std::vector<FieldDifference>& fields, const SimulationReport& a,
-                      const SimulationReport& b, Console& console) {
+void print_difference(const DiffOptions& options, const std::vector<FieldDifference>& fields,
+                      const SimulationReport& a, const SimulationReport& b, Console& console) {
     if (fields.empty()) {
         console.out("the plans are equal\n");
         return;
     }
     TextTable plan({"Field", options.first, options.second});
-    for (const FieldDifference& field : fields) plan.add_row({field.field, field.first, field.second});
-    for (const std::size_t column : {1, 2}) plan.align(column, Align::Left);
+    for (const FieldDifference& field : fields)
+        plan.add_row({field.field, field.first, field.second});
+    for (const std::size_t column : {1, 2})
+        plan.align(column, Align::Left);
     console.out_table(plan);
 
     console.heading("Prediction");

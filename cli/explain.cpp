@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "cli/commands.hpp"
@@ -24,8 +24,8 @@ struct ExplainOptions {
 // A neighbour of the plan with why it wins or loses.
 struct ExplainedChange {
     JudgedChange judged;
-    bool tied = false;     // within one joint standard deviation
-    std::string mostly;    // "bubble -1.2 s"
+    bool tied = false;   // within one joint standard deviation
+    std::string mostly;  // "bubble -1.2 s"
 };
 
 struct Explanation {
@@ -35,7 +35,9 @@ struct Explanation {
     std::vector<JudgedHardware> hardware;
 };
 
-double seconds(const Evaluation& evaluation) { return to_seconds(evaluation.step_time).value; }
+double seconds(const Evaluation& evaluation) {
+    return to_seconds(evaluation.step_time).value;
+}
 
 Result<Explanation> explain(const LoadedPlan& plan, const ExplainOptions& options) {
     const Simulator simulator(plan.environment);
@@ -95,22 +97,30 @@ void print_changes(const Explanation& explanation, Console& console) {
     TextTable table({"Change", "Step", "Change of it", "", "Memory", "Mostly"});
     for (const ExplainedChange& change : explanation.changes) {
         const Evaluation& e = change.judged.evaluation;
-        const TextStyle style = !e.fits ? TextStyle::Red : change.tied ? TextStyle::Dim
-                                : seconds(e) < base ? TextStyle::Green : TextStyle::Plain;
-        table.add_row({change.judged.change.what, format_duration(seconds(e)), TableCell(relative_change(base, seconds(e)), style),
-                       !e.fits ? "does not fit" : change.tied ? "tied" : "", format_bytes(e.peak_device_bytes), change.mostly});
+        const TextStyle style = !e.fits             ? TextStyle::Red
+                                : change.tied       ? TextStyle::Dim
+                                : seconds(e) < base ? TextStyle::Green
+                                                    : TextStyle::Plain;
+        table.add_row({change.judged.change.what, format_duration(seconds(e)),
+                       TableCell(relative_change(base, seconds(e)), style),
+                       !e.fits       ? "does not fit"
+                       : change.tied ? "tied"
+                                     : "",
+                       format_bytes(e.peak_device_bytes), change.mostly});
     }
     console.out_table(table);
     if (explanation.judged > explanation.changes.size()) {
-        console.out(fmt::format("and {} more that bring less (--top)\n", explanation.judged - explanation.changes.size()));
+        console.out(fmt::format("and {} more that bring less (--top)\n",
+                                explanation.judged - explanation.changes.size()));
     }
     console.heading("Other hardware, the same plan");
     TextTable hardware({"Change", "Step", "Change of it", ""});
     for (const JudgedHardware& change : explanation.hardware) {
         const double step = seconds(change.evaluation);
-        hardware.add_row({change.what, format_duration(step),
-                          TableCell(relative_change(base, step), step < base ? TextStyle::Green : TextStyle::Dim),
-                          change.evaluation.fits ? "" : "does not fit"});
+        hardware.add_row(
+            {change.what, format_duration(step),
+             TableCell(relative_change(base, step), step < base ? TextStyle::Green : TextStyle::Dim),
+             change.evaluation.fits ? "" : "does not fit"});
     }
     console.out_table(hardware);
 }
@@ -140,10 +150,13 @@ void define_explain(Command& command) {
     auto& options = command.keep<ExplainOptions>();
     command.positional("PLAN", options.plan, "a trainwright/plan document; - is stdin");
     command.integer("--top", options.top, 1, 1000, "K", "changes of the plan to show; 10 where not given");
-    command.number("--factor", options.factor, 1, 1000, "X", "how many times faster the other hardware is; 2 where not given");
+    command.number("--factor", options.factor, 1, 1000, "X",
+                   "how many times faster the other hardware is; 2 where not given");
     command.details(
-        "Simulates the plan, every legal plan that differs from it in one decision, and the plan on hardware with one figure "
-        "changed. Mostly: the part of the step that the change makes shorter or longer. Tied: within the prediction's "
+        "Simulates the plan, every legal plan that differs from it in one decision, and the plan on hardware "
+        "with one figure "
+        "changed. Mostly: the part of the step that the change makes shorter or longer. Tied: within the "
+        "prediction's "
         "uncertainty.");
     command.example("explain plan.json", "where the time and the memory go, and what would help");
     command.example("explain plan.json --factor 1.5 --json", "as JSON");

@@ -1,8 +1,8 @@
 #include "cli/plan_answer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "sim/report/report_json.hpp"
@@ -16,7 +16,9 @@ std::string partition_text(const ParallelPlan& plan) {
     for (std::size_t i = 0; i < plan.stages.size();) {
         const int layers = plan.stages[i].last_layer - plan.stages[i].first_layer;
         std::size_t end = i;
-        while (end < plan.stages.size() && plan.stages[end].last_layer - plan.stages[end].first_layer == layers) ++end;
+        while (end < plan.stages.size() &&
+               plan.stages[end].last_layer - plan.stages[end].first_layer == layers)
+            ++end;
         text += text.empty() ? "layers " : ", ";
         text += end - i > 1 ? fmt::format("{}x{}", layers, end - i) : std::to_string(layers);
         i = end;
@@ -29,8 +31,9 @@ std::vector<std::string> plan_names(const std::vector<FoundPlan>& found) {
     std::vector<std::string> names;
     for (const FoundPlan& one : found) {
         const std::string name = summary(one.report.plan);
-        const auto same = std::count_if(found.begin(), found.end(),
-                                        [&](const FoundPlan& other) { return summary(other.report.plan) == name; });
+        const auto same = std::count_if(found.begin(), found.end(), [&](const FoundPlan& other) {
+            return summary(other.report.plan) == name;
+        });
         names.push_back(same > 1 ? name + ", " + partition_text(one.report.plan) : name);
     }
     return names;
@@ -50,13 +53,11 @@ Result<std::vector<FoundPlan>> simulate_found(const Simulator& simulator, const 
 
 Json search_to_json(const SearchStatistics& search) {
     Json pruned = Json::object();
-    for (const auto& [rule, count] : search.pruned) pruned[rule] = count;
-    return Json{{"configurations", search.configurations},
-                {"pruned", std::move(pruned)},
-                {"simulated", search.simulated},
-                {"proven_optimal", search.proven_optimal},
-                {"interrupted", search.interrupted},
-                {"wall_s", search.wall_s}};
+    for (const auto& [rule, count] : search.pruned)
+        pruned[rule] = count;
+    return Json{{"configurations", search.configurations}, {"pruned", std::move(pruned)},
+                {"simulated", search.simulated},           {"proven_optimal", search.proven_optimal},
+                {"interrupted", search.interrupted},       {"wall_s", search.wall_s}};
 }
 
 Json found_to_json(const FoundPlan& found) {
@@ -77,12 +78,17 @@ void print_found(const std::vector<FoundPlan>& found, Console& console) {
         const SimulationReport& report = found[i].report;
         const std::string place = i > 0 && found[i].tied ? "=" : std::to_string(i + 1);
         const bool synchronous = report.plan.semantics == Semantics::Synchronous;
-        std::vector<TableCell> row{place, TableCell(names[i], i == 0 ? TextStyle::Bold : TextStyle::Plain),
-                       format_duration(report.step_time_s), "± " + format_duration(report.step_time_sigma_s, 2),
-                       format_rate(report.tokens_per_s, "tokens/s"), format_percent(report.mfu),
-                       format_percent(report.bubble_fraction), format_bytes(report.peak_device_bytes)};
+        std::vector<TableCell> row{place,
+                                   TableCell(names[i], i == 0 ? TextStyle::Bold : TextStyle::Plain),
+                                   format_duration(report.step_time_s),
+                                   "± " + format_duration(report.step_time_sigma_s, 2),
+                                   format_rate(report.tokens_per_s, "tokens/s"),
+                                   format_percent(report.mfu),
+                                   format_percent(report.bubble_fraction),
+                                   format_bytes(report.peak_device_bytes)};
         if (mixed) {
-            row.emplace_back(std::string(to_string(report.plan.semantics)), synchronous ? TextStyle::Dim : TextStyle::Yellow);
+            row.emplace_back(std::string(to_string(report.plan.semantics)),
+                             synchronous ? TextStyle::Dim : TextStyle::Yellow);
         }
         table.add_row(std::move(row));
     }

@@ -45,7 +45,8 @@ int run_cli(const std::vector<std::string>& words) {
         Invocation invocation = parse_command_line(commands, words);
         const int code = run_invocation(commands, invocation);
         if (invocation.console.flush()) return code;
-        return invocation.console.fail({Error{ErrorCode::Failure, "what was written to stdout got lost", "", ""}});
+        return invocation.console.fail(
+            {Error{ErrorCode::Failure, "what was written to stdout got lost", "", ""}});
     } catch (const std::bad_alloc&) {
         return fallback.fail({Error{ErrorCode::Failure, "out of memory", "", ""}});
     } catch (const std::exception& exception) {

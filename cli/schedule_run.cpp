@@ -1,9 +1,9 @@
 #include "cli/schedule_run.hpp"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "plan/parallel_plan.hpp"
@@ -33,7 +33,8 @@ class CostReader {
         return *seconds;
     }
     void fail(const char* flag, std::string message) {
-        errors_.push_back({ErrorCode::Usage, std::move(message), flag, "a number of seconds, or with a unit: 12.5ms"});
+        errors_.push_back(
+            {ErrorCode::Usage, std::move(message), flag, "a number of seconds, or with a unit: 12.5ms"});
     }
 
   private:
@@ -49,8 +50,8 @@ void read_replicas(const std::string& text, std::vector<int>& replicas, Errors& 
         int count = 0;
         const auto [stop, code] = std::from_chars(text.data() + begin, text.data() + end, count);
         if (code != std::errc{} || stop != text.data() + end || count < 1) {
-            errors.push_back({ErrorCode::Usage, fmt::format("'{}' is not a list of counts", text), "--replicas",
-                              "one count for each stage, for example 15,1"});
+            errors.push_back({ErrorCode::Usage, fmt::format("'{}' is not a list of counts", text),
+                              "--replicas", "one count for each stage, for example 15,1"});
             return;
         }
         replicas.push_back(count);
@@ -66,17 +67,23 @@ int default_virtual_stages(const GeneratorInfo& info) {
 
 std::string boundary_sentence(StepBoundary boundary) {
     switch (boundary) {
-        case StepBoundary::Barrier: return "steady, from barrier to barrier";
-        case StepBoundary::RankLocal: return "steady, each rank going on when its own step is done";
-        case StepBoundary::None: return "steady, between steps that are never flushed";
+        case StepBoundary::Barrier:
+            return "steady, from barrier to barrier";
+        case StepBoundary::RankLocal:
+            return "steady, each rank going on when its own step is done";
+        case StepBoundary::None:
+            return "steady, between steps that are never flushed";
     }
     return {};
 }
 
-bool is_file(const std::string& name) { return name.ends_with(".csv") || name.find('/') != std::string::npos; }
+bool is_file(const std::string& name) {
+    return name.ends_with(".csv") || name.find('/') != std::string::npos;
+}
 
 void missing(Errors& errors, const char* option) {
-    errors.push_back({ErrorCode::Usage, std::string(option) + " is missing", "schedule", "a schedule's name needs it, a file does not"});
+    errors.push_back({ErrorCode::Usage, std::string(option) + " is missing", "schedule",
+                      "a schedule's name needs it, a file does not"});
 }
 
 Result<ScheduleRun> run_registered(const ScheduleOptions& options) {
@@ -92,10 +99,12 @@ Result<ScheduleRun> run_registered(const ScheduleOptions& options) {
     if (run.shape.ranks == 0) missing(errors, "--stages P");
     if (run.shape.microbatches == 0) missing(errors, "--microbatches M");
     read_replicas(options.replicas, run.shape.replicas, errors);
-    const std::int64_t computes = std::int64_t{run.shape.ranks} * run.shape.virtual_stages * run.shape.microbatches;
+    const std::int64_t computes =
+        std::int64_t{run.shape.ranks} * run.shape.virtual_stages * run.shape.microbatches;
     if (computes > kMostComputes) {
-        errors.push_back({ErrorCode::Usage, fmt::format("{} stages and microbatches are more than {}", format_count(computes),
-                                                        format_count(kMostComputes)),
+        errors.push_back({ErrorCode::Usage,
+                          fmt::format("{} stages and microbatches are more than {}", format_count(computes),
+                                      format_count(kMostComputes)),
                           "schedule", "fewer --stages, --virtual or --microbatches"});
     }
     const Result<UnitStageCosts> costs = stage_times(options);
@@ -106,7 +115,8 @@ Result<ScheduleRun> run_registered(const ScheduleOptions& options) {
     auto summary = run_schedule_alone(options.name, run.shape, run.costs);
     if (!summary) {
         Errors refused = summary.errors();
-        for (Error& error : refused) error.code = ErrorCode::Usage;  // the shape came from the command line
+        for (Error& error : refused)
+            error.code = ErrorCode::Usage;  // the shape came from the command line
         return refused;
     }
     run.summary = std::move(*summary);
@@ -120,12 +130,14 @@ Result<ScheduleRun> run_file(const ScheduleOptions& options) {
     const Result<ComputeOrder> order = read_pytorch_csv(*text);
     if (!order) {
         Errors errors = order.errors();
-        for (Error& error : errors) error.context = options.name + (error.context.empty() ? "" : ": " + error.context);
+        for (Error& error : errors)
+            error.context = options.name + (error.context.empty() ? "" : ": " + error.context);
         return errors;
     }
     if (Errors errors = check_order(*order); !errors.empty()) {
         std::string grid = format_grid(*order, &errors.front());
-        while (grid.ends_with('\n')) grid.pop_back();
+        while (grid.ends_with('\n'))
+            grid.pop_back();
         errors.front().message += "\n" + grid;
         return errors;
     }
@@ -158,13 +170,15 @@ Result<UnitStageCosts> stage_times(const ScheduleOptions& options) {
     const double whole = reader.read(options.backward, 2.0, "--backward", kSmallest);
     double input = reader.read(options.backward_input, whole / 2, "--backward-input", 0);
     double weight = reader.read(options.backward_weight, whole / 2, "--backward-weight", 0);
-    if (!options.backward.empty() && has_input && has_weight && std::abs(input + weight - whole) > 1e-9 * whole) {
-        reader.fail("--backward", fmt::format("{} is not the sum of its parts {} and {}", options.backward, options.backward_input,
-                                              options.backward_weight));
+    if (!options.backward.empty() && has_input && has_weight &&
+        std::abs(input + weight - whole) > 1e-9 * whole) {
+        reader.fail("--backward", fmt::format("{} is not the sum of its parts {} and {}", options.backward,
+                                              options.backward_input, options.backward_weight));
     } else if (!options.backward.empty() && has_input != has_weight) {
         double& given = has_input ? input : weight;
         (has_input ? weight : input) = whole - given;
-        if (given > whole) reader.fail("--backward", fmt::format("{} is less than its part", options.backward));
+        if (given > whole)
+            reader.fail("--backward", fmt::format("{} is less than its part", options.backward));
     } else if (options.backward.empty() && has_input != has_weight) {
         reader.fail(has_input ? "--backward-weight" : "--backward-input", "is missing beside the other part");
     }
@@ -225,7 +239,8 @@ void print_schedule(const ScheduleRun& run, Console& console) {
 
     console.out("\n");
     const auto fact = [&](const char* name, const std::string& value, const std::string& meaning) {
-        console.out(pad_right(name, 10) + pad_left(value, 10) + "   " + styled(meaning, TextStyle::Dim, colour) + "\n");
+        console.out(pad_right(name, 10) + pad_left(value, 10) + "   " +
+                    styled(meaning, TextStyle::Dim, colour) + "\n");
     };
     fact("makespan", format_sim_time(summary.times.makespan), "one step alone, from idle to its last end");
     fact("period", format_sim_time(summary.times.period), boundary_sentence(run.info.boundary));
@@ -235,9 +250,10 @@ void print_schedule(const ScheduleRun& run, Console& console) {
     TextTable table({"Rank", "Busy", "Idle", "Bubble", "In flight", "Weight versions"});
     for (std::size_t r = 0; r < summary.ranks.size(); ++r) {
         const RankSummary& rank = summary.ranks[r];
-        table.add_row({std::to_string(r), format_sim_time(rank.busy), format_sim_time(rank.idle),
-                       format_percent(static_cast<double>(rank.idle) / static_cast<double>(summary.times.period)),
-                       std::to_string(rank.peak_in_flight), std::to_string(rank.weight_versions)});
+        table.add_row(
+            {std::to_string(r), format_sim_time(rank.busy), format_sim_time(rank.idle),
+             format_percent(static_cast<double>(rank.idle) / static_cast<double>(summary.times.period)),
+             std::to_string(rank.peak_in_flight), std::to_string(rank.weight_versions)});
     }
     console.out_table(table);
 }

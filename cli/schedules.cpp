@@ -14,7 +14,8 @@ Json info_to_json(const GeneratorInfo& info) {
                 {"semantics", std::string(to_string(info.semantics))},
                 {"boundary", std::string(to_string(info.boundary))},
                 {"virtual_stages", info.virtual_stages},
-                {"fixed_virtual_stages", info.fixed_virtual_stages > 0 ? Json(info.fixed_virtual_stages) : Json(nullptr)},
+                {"fixed_virtual_stages",
+                 info.fixed_virtual_stages > 0 ? Json(info.fixed_virtual_stages) : Json(nullptr)},
                 {"splits_backward", info.splits_backward},
                 {"uses_costs", info.uses_costs},
                 {"replicates", info.replicates}};
@@ -25,7 +26,9 @@ std::string virtual_text(const GeneratorInfo& info) {
     return info.virtual_stages ? "any" : "1";
 }
 
-const char* mark(bool yes) { return yes ? "yes" : "-"; }
+const char* mark(bool yes) {
+    return yes ? "yes" : "-";
+}
 
 int list_schedules(Console& console) {
     TextTable table({"Schedule", "Title", "Semantics", "Step ends", "Virtual", "Splits", "By cost"});
@@ -34,9 +37,9 @@ int list_schedules(Console& console) {
     for (const ScheduleGenerator* generator : schedule_generators()) {
         const GeneratorInfo info = generator->info();
         json["schedules"].push_back(info_to_json(info));
-        table.add_row({TableCell(info.name, TextStyle::Bold), info.title, std::string(to_string(info.semantics)),
-                       std::string(to_string(info.boundary)), virtual_text(info), mark(info.splits_backward),
-                       mark(info.uses_costs)});
+        table.add_row({TableCell(info.name, TextStyle::Bold), info.title,
+                       std::string(to_string(info.semantics)), std::string(to_string(info.boundary)),
+                       virtual_text(info), mark(info.splits_backward), mark(info.uses_costs)});
     }
     table.align(4, Align::Left);
     if (console.json) {
@@ -51,9 +54,12 @@ int list_schedules(Console& console) {
 
 void define_schedules(Command& command) {
     command.details(
-        "Step ends: barrier (no rank starts a step before all have ended the last), rank-local (each rank goes on when it "
-        "is done), none (no flush at all). Virtual: stages a rank may hold. Splits: input and weight gradients are "
-        "computed apart. By cost: stage times and memory decide the order. --json adds the paper behind each.");
+        "Step ends: barrier (no rank starts a step before all have ended the last), rank-local (each rank "
+        "goes on when it "
+        "is done), none (no flush at all). Virtual: stages a rank may hold. Splits: input and weight "
+        "gradients are "
+        "computed apart. By cost: stage times and memory decide the order. --json adds the paper behind "
+        "each.");
     command.example("schedules", "as a table");
     command.run([](Console& console) { return list_schedules(console); });
 }

@@ -19,7 +19,8 @@ struct SimulateCommandOptions {
     double tokens = 0, goodput = 1;
 };
 
-Status write_pictures(const SimulateCommandOptions& options, const SimulationReport& report, Console& console) {
+Status write_pictures(const SimulateCommandOptions& options, const SimulationReport& report,
+                      Console& console) {
     if (!options.trace.empty()) {
         std::ostringstream chrome;
         write_chrome_trace(report.trace, chrome);
@@ -80,15 +81,20 @@ void define_simulate(Command& command) {
     auto& options = command.keep<SimulateCommandOptions>();
     command.positional("PLAN", options.plan, "a trainwright/plan document; - is stdin");
     command.flag("--timeline", options.timeline, "draw the timeline of a step in the terminal");
-    command.text("--trace", options.trace, "FILE", "write two steps as a Chrome trace (Perfetto, chrome://tracing); - is stdout");
+    command.text("--trace", options.trace, "FILE",
+                 "write two steps as a Chrome trace (Perfetto, chrome://tracing); - is stdout");
     command.text("--svg", options.svg, "FILE", "draw the timeline and the memory of every rank; - is stdout");
     command.text("--scenario", options.scenario, "FILE",
                  "a trainwright/scenario document: slow ranks, slow and dead network interfaces, jitter");
-    command.number("--tokens", options.tokens, 1, 1e18, "N", "say what training on so many tokens takes, for example 15e12");
-    command.number("--goodput", options.goodput, 1e-3, 1, "SHARE", "of wall time that advances training, with --tokens; 1 where not given");
+    command.number("--tokens", options.tokens, 1, 1e18, "N",
+                   "say what training on so many tokens takes, for example 15e12");
+    command.number("--goodput", options.goodput, 1e-3, 1, "SHARE",
+                   "of wall time that advances training, with --tokens; 1 where not given");
     command.example("simulate plan.json", "the report");
-    command.example("simulate plan.json --trace step.json --svg step.svg", "with its timeline, for Perfetto and as a picture");
-    command.example("simulate plan.json --tokens 15e12 --json", "days, energy and money of a training run, as JSON");
+    command.example("simulate plan.json --trace step.json --svg step.svg",
+                    "with its timeline, for Perfetto and as a picture");
+    command.example("simulate plan.json --tokens 15e12 --json",
+                    "days, energy and money of a training run, as JSON");
     command.run([&options](Console& console) { return simulate(options, console); });
 }
 

@@ -1,9 +1,9 @@
 #include "cli/common/breakdown.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 
@@ -35,8 +35,10 @@ std::vector<TimePart> time_parts(const SimulationReport& report) {
     std::vector<TimePart> parts;
     for (const NamedPart& part : kParts) {
         double sum = 0;
-        for (const RankReport& rank : report.ranks) sum += rank.breakdown.*part.seconds;
-        parts.push_back({part.name, report.ranks.empty() ? 0 : sum / static_cast<double>(report.ranks.size())});
+        for (const RankReport& rank : report.ranks)
+            sum += rank.breakdown.*part.seconds;
+        parts.push_back(
+            {part.name, report.ranks.empty() ? 0 : sum / static_cast<double>(report.ranks.size())});
     }
     return parts;
 }

@@ -1,10 +1,10 @@
 #include "cli/common/command.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "base/nearest.hpp"
 #include "base/si_format.hpp"
@@ -18,7 +18,8 @@ Error usage(std::string message, std::string hint = {}) {
 
 Status read_integer(const std::string& text, std::int64_t low, std::int64_t high, std::int64_t& target) {
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), target);
-    if (code == std::errc{} && end == text.data() + text.size() && target >= low && target <= high) return ok();
+    if (code == std::errc{} && end == text.data() + text.size() && target >= low && target <= high)
+        return ok();
     return usage(fmt::format("'{}' is not a whole number from {} to {}", text, low, high));
 }
 
@@ -72,25 +73,28 @@ void Command::positionals(std::string name, std::vector<std::string>& target, st
 }
 
 void Command::text(std::string name, std::string& target, std::string value, std::string help, Need need) {
-    add(std::move(name), std::move(value), std::move(help), need).assign = [&target](const std::string& text) -> Status {
-        return target = text, ok();
-    };
+    add(std::move(name), std::move(value), std::move(help), need).assign =
+        [&target](const std::string& text) -> Status { return target = text, ok(); };
 }
 
-void Command::word(std::string name, std::string& target, const std::vector<std::string>& words, std::string help) {
+void Command::word(std::string name, std::string& target, const std::vector<std::string>& words,
+                   std::string help) {
     add(std::move(name), fmt::format("{}", fmt::join(words, "|")), std::move(help), Need::Optional).assign =
         one_of(words, target);
 }
 
-void Command::choice(std::string name, std::string& target, const std::vector<std::string>& words, std::string help) {
-    OptionSpec& spec = add(std::move(name), fmt::format("{}", fmt::join(words, "|")), std::move(help), Need::Required);
+void Command::choice(std::string name, std::string& target, const std::vector<std::string>& words,
+                     std::string help) {
+    OptionSpec& spec =
+        add(std::move(name), fmt::format("{}", fmt::join(words, "|")), std::move(help), Need::Required);
     spec.positional = true;
     spec.assign = one_of(words, target);
 }
 
-void Command::integer(std::string name, int& target, int low, int high, std::string value, std::string help, Need need) {
-    add(std::move(name), std::move(value), std::move(help), need).assign = [&target, low,
-                                                                           high](const std::string& text) -> Status {
+void Command::integer(std::string name, int& target, int low, int high, std::string value, std::string help,
+                      Need need) {
+    add(std::move(name), std::move(value), std::move(help), need).assign =
+        [&target, low, high](const std::string& text) -> Status {
         std::int64_t wide = 0;
         const Status status = read_integer(text, low, high, wide);
         if (status) target = static_cast<int>(wide);
@@ -98,28 +102,31 @@ void Command::integer(std::string name, int& target, int low, int high, std::str
     };
 }
 
-void Command::integer(std::string name, std::int64_t& target, std::int64_t low, std::int64_t high, std::string value,
-                      std::string help, Need need) {
-    add(std::move(name), std::move(value), std::move(help), need).assign = [&target, low, high](const std::string& text) {
-        return read_integer(text, low, high, target);
-    };
+void Command::integer(std::string name, std::int64_t& target, std::int64_t low, std::int64_t high,
+                      std::string value, std::string help, Need need) {
+    add(std::move(name), std::move(value), std::move(help), need).assign =
+        [&target, low, high](const std::string& text) { return read_integer(text, low, high, target); };
 }
 
-void Command::number(std::string name, double& target, double low, double high, std::string value, std::string help,
-                     Need need) {
-    add(std::move(name), std::move(value), std::move(help), need).assign = [&target, low,
-                                                                           high](const std::string& text) -> Status {
+void Command::number(std::string name, double& target, double low, double high, std::string value,
+                     std::string help, Need need) {
+    add(std::move(name), std::move(value), std::move(help), need).assign =
+        [&target, low, high](const std::string& text) -> Status {
         const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), target);
-        if (code == std::errc{} && end == text.data() + text.size() && target >= low && target <= high) return ok();
-        return usage(fmt::format("'{}' is not a number from {} to {}", text, format_exact(low), format_exact(high)));
+        if (code == std::errc{} && end == text.data() + text.size() && target >= low && target <= high)
+            return ok();
+        return usage(
+            fmt::format("'{}' is not a number from {} to {}", text, format_exact(low), format_exact(high)));
     };
 }
 
 void Command::duration(std::string name, double& seconds, std::string help, Need need) {
-    add(std::move(name), "TIME", std::move(help), need).assign = [&seconds](const std::string& text) -> Status {
+    add(std::move(name), "TIME", std::move(help), need).assign =
+        [&seconds](const std::string& text) -> Status {
         const Result<double> parsed = parse_duration(text);
         if (!parsed || !std::isfinite(*parsed) || *parsed < 0)
-            return usage(fmt::format("'{}' is not a duration", text), "for example 10s, 250ms, 2min or 1.5 (seconds)");
+            return usage(fmt::format("'{}' is not a duration", text),
+                         "for example 10s, 250ms, 2min or 1.5 (seconds)");
         return seconds = *parsed, ok();
     };
 }
@@ -129,8 +136,9 @@ void Command::flag(std::string name, bool& target, std::string help) {
 }
 
 bool Command::given(std::string_view long_name) const {
-    return std::any_of(options_.begin(), options_.end(),
-                       [&](const OptionSpec& option) { return option.given && option.long_name() == long_name; });
+    return std::any_of(options_.begin(), options_.end(), [&](const OptionSpec& option) {
+        return option.given && option.long_name() == long_name;
+    });
 }
 
 }  // namespace tw::cli

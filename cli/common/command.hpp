@@ -1,5 +1,5 @@
-// A subcommand as it is declared: what it takes, what it answers, how it runs. Parsing, help and shell completion all
-// follow from this one description.
+// A subcommand as it is declared: what it takes, what it answers, how it runs. Parsing, help and shell
+// completion all follow from this one description.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,11 @@ struct OptionSpec {
     bool required = false;
     bool repeated = false;  // takes any number of values
     bool* flag = nullptr;
-    std::function<Status(const std::string&)> assign;  // one value as typed; the error's context is filled in by parsing
+    std::function<Status(const std::string&)>
+        assign;  // one value as typed; the error's context is filled in by parsing
     bool given = false;
 
-    [[nodiscard]] std::string long_name() const;  // "--output"
+    [[nodiscard]] std::string long_name() const;           // "--output"
     [[nodiscard]] std::vector<std::string> words() const;  // of "a|b"; else empty
 };
 
@@ -50,21 +51,26 @@ class Command {
     }
 
     void details(std::string text) { details_ = std::move(text); }
-    void example(std::string line, std::string explains) { examples_.push_back({std::move(line), std::move(explains)}); }
+    void example(std::string line, std::string explains) {
+        examples_.push_back({std::move(line), std::move(explains)});
+    }
     void run(std::function<int(Console&)> action) { action_ = std::move(action); }
 
     void positional(std::string name, std::string& target, std::string help, Need need = Need::Required);
-    void positionals(std::string name, std::vector<std::string>& target, std::string help, Need need = Need::Required);
+    void positionals(std::string name, std::vector<std::string>& target, std::string help,
+                     Need need = Need::Required);
     // A positional that is one of a few words.
-    void choice(std::string name, std::string& target, const std::vector<std::string>& words, std::string help);
-    void text(std::string name, std::string& target, std::string value, std::string help, Need need = Need::Optional);
+    void choice(std::string name, std::string& target, const std::vector<std::string>& words,
+                std::string help);
+    void text(std::string name, std::string& target, std::string value, std::string help,
+              Need need = Need::Optional);
     void word(std::string name, std::string& target, const std::vector<std::string>& words, std::string help);
     void integer(std::string name, int& target, int low, int high, std::string value, std::string help,
                  Need need = Need::Optional);
-    void integer(std::string name, std::int64_t& target, std::int64_t low, std::int64_t high, std::string value,
-                 std::string help, Need need = Need::Optional);
-    void number(std::string name, double& target, double low, double high, std::string value, std::string help,
-                Need need = Need::Optional);
+    void integer(std::string name, std::int64_t& target, std::int64_t low, std::int64_t high,
+                 std::string value, std::string help, Need need = Need::Optional);
+    void number(std::string name, double& target, double low, double high, std::string value,
+                std::string help, Need need = Need::Optional);
     void duration(std::string name, double& seconds, std::string help, Need need = Need::Optional);
     void flag(std::string name, bool& target, std::string help);
 

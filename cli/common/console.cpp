@@ -1,10 +1,10 @@
 #include "cli/common/console.hpp"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace tw::cli {
 namespace {
@@ -13,13 +13,21 @@ constexpr int kPipedWidth = 100;
 constexpr int kNarrowest = 60;
 constexpr int kWidest = 160;
 
-void write_to(std::FILE* stream, std::string_view text) { std::fwrite(text.data(), 1, text.size(), stream); }
+void write_to(std::FILE* stream, std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stream);
+}
 
 }  // namespace
 
-bool Console::out_colour() const { return colour_enabled(colour, STDOUT_FILENO); }
-bool Console::err_colour() const { return colour_enabled(colour, STDERR_FILENO); }
-bool Console::err_is_terminal() const { return isatty(STDERR_FILENO) == 1; }
+bool Console::out_colour() const {
+    return colour_enabled(colour, STDOUT_FILENO);
+}
+bool Console::err_colour() const {
+    return colour_enabled(colour, STDERR_FILENO);
+}
+bool Console::err_is_terminal() const {
+    return isatty(STDERR_FILENO) == 1;
+}
 
 int Console::width() const {
     winsize size{};
@@ -27,13 +35,17 @@ int Console::width() const {
     return std::clamp(static_cast<int>(size.ws_col), kNarrowest, kWidest);
 }
 
-void Console::out(std::string_view text) { write_to(stdout, text); }
+void Console::out(std::string_view text) {
+    write_to(stdout, text);
+}
 
 void Console::out_json(const Json& document) {
     out(document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-void Console::out_table(const TextTable& table) { out(table.render(TableFormat::Terminal, out_colour())); }
+void Console::out_table(const TextTable& table) {
+    out(table.render(TableFormat::Terminal, out_colour()));
+}
 
 void Console::heading(std::string_view text) {
     out("\n" + styled(text, TextStyle::Bold, out_colour()) + "\n");
@@ -43,14 +55,17 @@ void Console::warn(std::string_view message) {
     write_to(stderr, styled("warning:", TextStyle::Yellow, err_colour()) + " " + std::string(message) + "\n");
 }
 
-void Console::note(std::string_view message) { write_to(stderr, std::string(message) + "\n"); }
+void Console::note(std::string_view message) {
+    write_to(stderr, std::string(message) + "\n");
+}
 
 int Console::fail(const Errors& errors) {
     for (const Error& error : errors) {
         std::string line = styled("error:", TextStyle::Red, err_colour()) + " ";
         if (!error.context.empty()) line += error.context + ": ";
         line += error.message + "\n";
-        if (!error.hint.empty()) line += styled("   hint: ", TextStyle::Dim, err_colour()) + error.hint + "\n";
+        if (!error.hint.empty())
+            line += styled("   hint: ", TextStyle::Dim, err_colour()) + error.hint + "\n";
         write_to(stderr, line);
     }
     return exit_code(errors);
@@ -62,7 +77,9 @@ Status Console::write(const std::string& path, std::string_view text) {
     return ok();
 }
 
-bool Console::flush() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+bool Console::flush() {
+    return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+}
 
 Json document(std::string_view kind) {
     return Json{{"schema", "trainwright/" + std::string(kind)}, {"version", 1}};

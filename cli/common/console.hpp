@@ -20,7 +20,8 @@ class Console {
     [[nodiscard]] bool out_colour() const;
     [[nodiscard]] bool err_colour() const;
     [[nodiscard]] bool err_is_terminal() const;
-    // Columns of the terminal behind stdout; 100 where there is none, so that piped output is always the same.
+    // Columns of the terminal behind stdout; 100 where there is none, so that piped output is always the
+    // same.
     [[nodiscard]] int width() const;
 
     void out(std::string_view text);

@@ -1,9 +1,9 @@
 #include "cli/common/help.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "cli/common/wrap.hpp"
 
@@ -13,7 +13,9 @@ namespace {
 constexpr std::size_t kColumns = 100;
 constexpr std::size_t kWidestLabel = 30;
 
-std::string heading(std::string_view text, bool colour) { return "\n" + styled(text, TextStyle::Bold, colour) + "\n"; }
+std::string heading(std::string_view text, bool colour) {
+    return "\n" + styled(text, TextStyle::Bold, colour) + "\n";
+}
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
@@ -61,15 +63,18 @@ std::string usage_line(const Command& command) {
 std::string program_help(const Commands& commands, bool colour) {
     std::string out = styled("trainwright", TextStyle::Bold, colour) +
                       " simulates, plans and runs parallel training of neural networks.\n" +
-                      heading("Usage", colour) + "  trainwright COMMAND [arguments]\n" + heading("Commands", colour);
+                      heading("Usage", colour) + "  trainwright COMMAND [arguments]\n" +
+                      heading("Commands", colour);
     Rows rows;
-    for (const auto& command : commands) rows.emplace_back(command->name(), command->summary());
+    for (const auto& command : commands)
+        rows.emplace_back(command->name(), command->summary());
     out += two_columns(rows);
     out += heading("Options", colour);
-    out += two_columns({{"-h, --help", "this help, or a command's own: trainwright COMMAND --help"},
-                        {"    --json", "answer with one JSON document on stdout"},
-                        {"    --color auto|always|never", "colour; auto: at a terminal, unless NO_COLOR is set"},
-                        {"-V, --version", "the version"}});
+    out +=
+        two_columns({{"-h, --help", "this help, or a command's own: trainwright COMMAND --help"},
+                     {"    --json", "answer with one JSON document on stdout"},
+                     {"    --color auto|always|never", "colour; auto: at a terminal, unless NO_COLOR is set"},
+                     {"-V, --version", "the version"}});
     out += heading("Exit codes", colour);
     out += two_columns({{"0", "done"},
                         {"1", "failure"},
@@ -96,13 +101,15 @@ std::string command_help(const Command& command, bool colour) {
         (option.positional ? arguments : options).emplace_back(label_of(option), std::move(help));
     }
     options.emplace_back("    --json", "answer with one JSON document on stdout");
-    options.emplace_back("    --color auto|always|never", "colour; auto: at a terminal, unless NO_COLOR is set");
+    options.emplace_back("    --color auto|always|never",
+                         "colour; auto: at a terminal, unless NO_COLOR is set");
     options.emplace_back("-h, --help", "this help");
     if (!arguments.empty()) out += heading("Arguments", colour) + two_columns(arguments);
     out += heading("Options", colour) + two_columns(options);
     if (!command.examples().empty()) out += heading("Examples", colour);
     for (const Example& example : command.examples()) {
-        out += styled("  # " + example.explains, TextStyle::Dim, colour) + "\n  trainwright " + example.line + "\n";
+        out += styled("  # " + example.explains, TextStyle::Dim, colour) + "\n  trainwright " + example.line +
+               "\n";
     }
     return out;
 }

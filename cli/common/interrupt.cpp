@@ -26,6 +26,8 @@ InterruptGuard::~InterruptGuard() {
     std::signal(SIGTERM, SIG_DFL);
 }
 
-const std::atomic<bool>& InterruptGuard::flag() const { return interrupted; }
+const std::atomic<bool>& InterruptGuard::flag() const {
+    return interrupted;
+}
 
 }  // namespace tw::cli

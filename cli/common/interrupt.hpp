@@ -5,7 +5,8 @@
 
 namespace tw::cli {
 
-// While it lives, the first SIGINT or SIGTERM sets the flag, a second one ends the process as usual. One at a time.
+// While it lives, the first SIGINT or SIGTERM sets the flag, a second one ends the process as usual. One at a
+// time.
 class InterruptGuard {
   public:
     InterruptGuard();

@@ -1,8 +1,7 @@
 #include "cli/common/parse.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/nearest.hpp"
 
@@ -18,13 +17,16 @@ struct CommonFlags {
         app.set_help_flag("");
         app.add_flag("-h,--help", help);
         app.add_flag("--json", json);
-        app.add_option("--color", colour)->expected(1)->allow_extra_args(false)->multi_option_policy(
-            CLI::MultiOptionPolicy::TakeAll);
+        app.add_option("--color", colour)
+            ->expected(1)
+            ->allow_extra_args(false)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
         app.allow_extras();
     }
 };
 
-// One command's options as CLI11 sees them: every value is text, converted afterwards, so that all errors are found.
+// One command's options as CLI11 sees them: every value is text, converted afterwards, so that all errors are
+// found.
 struct ParsedCommand {
     CLI::App* app = nullptr;
     CommonFlags common;
@@ -61,9 +63,12 @@ std::vector<std::string> long_names(const Command& command) {
     return names;
 }
 
-bool is_option(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
+bool is_option(const std::string& word) {
+    return word.size() > 1 && word[0] == '-';
+}
 
-// What nobody took. An unknown option's value stands among them too, so that other words count only where no option does.
+// What nobody took. An unknown option's value stands among them too, so that other words count only where no
+// option does.
 void check_extras(const std::vector<std::string>& extras, const Command& command, Errors& errors) {
     bool unknown_option = false;
     for (const std::string& word : extras) {
@@ -73,11 +78,12 @@ void check_extras(const std::vector<std::string>& extras, const Command& command
         const std::string near = nearest(name, long_names(command));
         const bool similar = edit_distance(name, near) <= 1 + static_cast<int>(name.size()) / 3;
         usage_error(errors, "unknown option '" + name + "'", command.name(),
-                    (similar ? "did you mean '" + near + "'? " : std::string()) + "trainwright " + command.name() +
-                        " --help lists all");
+                    (similar ? "did you mean '" + near + "'? " : std::string()) + "trainwright " +
+                        command.name() + " --help lists all");
     }
     if (unknown_option) return;
-    for (const std::string& word : extras) usage_error(errors, "unexpected argument '" + word + "'", command.name());
+    for (const std::string& word : extras)
+        usage_error(errors, "unexpected argument '" + word + "'", command.name());
 }
 
 void assign_values(Command& command, const ParsedCommand& parsed, Errors& errors) {
@@ -128,14 +134,16 @@ void apply(const CommonFlags& flags, Invocation& invocation) {
 
 std::vector<std::string> command_names(const Commands& commands) {
     std::vector<std::string> names;
-    for (const auto& command : commands) names.push_back(command->name());
+    for (const auto& command : commands)
+        names.push_back(command->name());
     return names;
 }
 
 void check_root_extras(const std::vector<std::string>& extras, const Commands& commands, Errors& errors) {
     for (const std::string& word : extras) {
         if (is_option(word)) {
-            usage_error(errors, "unknown option '" + word + "'", "trainwright", "trainwright --help lists all");
+            usage_error(errors, "unknown option '" + word + "'", "trainwright",
+                        "trainwright --help lists all");
         } else {
             usage_error(errors, "unknown command '" + word + "'", "trainwright",
                         unknown_name_hint(word, command_names(commands)));

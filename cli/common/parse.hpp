@@ -11,8 +11,8 @@ namespace tw::cli {
 struct Invocation {
     Command* command = nullptr;  // null: none named
     bool help = false, version = false;
-    Console console;             // --json and --color applied
-    Errors errors;               // all of them at once, Usage
+    Console console;  // --json and --color applied
+    Errors errors;    // all of them at once, Usage
 };
 
 // Fills the options' targets of the command that was named.

@@ -9,8 +9,9 @@
 
 namespace tw::cli {
 
-// "2.1 s · 1,203,400 plans, 87 simulated · best 12.3 s, none below 11.8 s · about 3 s left". The remaining time follows
-// from how fast the bound has risen towards the best, or from the time limit where that ends first.
+// "2.1 s · 1,203,400 plans, 87 simulated · best 12.3 s, none below 11.8 s · about 3 s left". The remaining
+// time follows from how fast the bound has risen towards the best, or from the time limit where that ends
+// first.
 class SearchProgressLine {
   public:
     // Silent where stderr is no terminal.

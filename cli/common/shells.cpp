@@ -18,10 +18,13 @@ std::vector<std::string> known_values(const OptionSpec& option) {
 }
 
 bool takes_files(const OptionSpec& option) {
-    return option.value == "FILE" || option.value == "PLAN" || option.value == "OTHER" || option.value == "MODEL";
+    return option.value == "FILE" || option.value == "PLAN" || option.value == "OTHER" ||
+           option.value == "MODEL";
 }
 
-std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+std::string joined(const std::vector<std::string>& words) {
+    return fmt::format("{}", fmt::join(words, " "));
+}
 
 // "-o,--output" as {"-o", "--output"}.
 std::vector<std::string> spellings(const OptionSpec& option) {
@@ -51,7 +54,8 @@ std::string bash_case(const Command& command) {
                            fmt::join(spellings(option), "|"), joined(known_values(option)));
     }
     out += "        esac\n";
-    out += fmt::format("        if [[ $current == -* ]]; then words=\"{}\"; else words=\"{}\"; fi ;;\n", flags, positional);
+    out += fmt::format("        if [[ $current == -* ]]; then words=\"{}\"; else words=\"{}\"; fi ;;\n",
+                       flags, positional);
     return out;
 }
 
@@ -59,11 +63,13 @@ std::string bash_case(const Command& command) {
 
 std::string bash_completion(const Commands& commands) {
     std::string names;
-    for (const auto& command : commands) names += (names.empty() ? "" : " ") + command->name();
+    for (const auto& command : commands)
+        names += (names.empty() ? "" : " ") + command->name();
     std::string out =
         "# trainwright completion for bash: source <(trainwright completion bash)\n"
         "_trainwright() {\n"
-        "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= word words=\n"
+        "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= word "
+        "words=\n"
         "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
         "        if [[ $word != -* ]]; then command=$word; break; fi\n"
         "    done\n"
@@ -73,7 +79,8 @@ std::string bash_completion(const Commands& commands) {
         "    fi\n"
         "    case $command in\n";
     out += fmt::format("    '') words=\"{} {} --version\" ;;\n", names, kCommonFlags);
-    for (const auto& command : commands) out += bash_case(*command);
+    for (const auto& command : commands)
+        out += bash_case(*command);
     return out +
            "    esac\n"
            "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
@@ -87,7 +94,8 @@ std::string zsh_completion(const Commands& commands) {
         "# trainwright completion for zsh: trainwright completion zsh > ~/.zfunc/_trainwright\n"
         "_trainwright() {\n"
         "    local -a commands=(\n";
-    for (const auto& command : commands) out += fmt::format("        '{}:{}'\n", command->name(), without(command->summary(), "':"));
+    for (const auto& command : commands)
+        out += fmt::format("        '{}:{}'\n", command->name(), without(command->summary(), "':"));
     out +=
         "    )\n"
         "    if (( CURRENT == 2 )); then\n"
@@ -97,22 +105,25 @@ std::string zsh_completion(const Commands& commands) {
         "    local command=${words[2]}\n"
         "    shift words\n"
         "    (( CURRENT-- ))\n"
-        "    local -a common=('--help[show help]' '--json[answer as JSON]' '--color[colour]:when:(auto always never)')\n"
+        "    local -a common=('--help[show help]' '--json[answer as JSON]' '--color[colour]:when:(auto "
+        "always never)')\n"
         "    case $command in\n";
     for (const auto& command : commands) {
         out += fmt::format("    {}) _arguments $common", command->name());
         for (const OptionSpec& option : command->options()) {
             const std::vector<std::string> values = known_values(option);
-            const std::string action = values.empty() ? (takes_files(option) ? "_files" : "")
-                                                      : "(" + joined(values) + ")";
+            const std::string action =
+                values.empty() ? (takes_files(option) ? "_files" : "") : "(" + joined(values) + ")";
             const std::string help = without(option.help, "'[]:");
             if (option.positional) {
-                out += fmt::format(" \\\n        '{}:{}:{}'", option.repeated ? "*" : "", option.value, action);
+                out +=
+                    fmt::format(" \\\n        '{}:{}:{}'", option.repeated ? "*" : "", option.value, action);
                 continue;
             }
             for (const std::string& name : spellings(option)) {
-                out += fmt::format(" \\\n        '{}[{}]{}'", name, help,
-                                   option.flag != nullptr ? "" : fmt::format(":{}:{}", without(option.value, "|"), action));
+                out += fmt::format(
+                    " \\\n        '{}[{}]{}'", name, help,
+                    option.flag != nullptr ? "" : fmt::format(":{}:{}", without(option.value, "|"), action));
             }
         }
         out += " ;;\n";
@@ -125,15 +136,17 @@ std::string zsh_completion(const Commands& commands) {
 
 std::string fish_completion(const Commands& commands) {
     std::string out =
-        "# trainwright completion for fish: trainwright completion fish > ~/.config/fish/completions/trainwright.fish\n"
+        "# trainwright completion for fish: trainwright completion fish > "
+        "~/.config/fish/completions/trainwright.fish\n"
         "complete -c trainwright -l help -s h -d 'show help'\n"
         "complete -c trainwright -l json -d 'answer as JSON'\n"
         "complete -c trainwright -l color -x -a 'auto always never' -d 'colour'\n"
         "complete -c trainwright -n __fish_use_subcommand -l version -s V -d 'the version'\n";
     for (const auto& command : commands) {
-        out += fmt::format("complete -c trainwright -n __fish_use_subcommand -f -a {} -d '{}'\n", command->name(),
-                           without(command->summary(), "'"));
-        const std::string here = fmt::format("complete -c trainwright -n '__fish_seen_subcommand_from {}'", command->name());
+        out += fmt::format("complete -c trainwright -n __fish_use_subcommand -f -a {} -d '{}'\n",
+                           command->name(), without(command->summary(), "'"));
+        const std::string here =
+            fmt::format("complete -c trainwright -n '__fish_seen_subcommand_from {}'", command->name());
         for (const OptionSpec& option : command->options()) {
             const std::vector<std::string> values = known_values(option);
             const std::string choices = values.empty() ? "" : fmt::format(" -a '{}'", joined(values));

@@ -15,6 +15,7 @@ std::vector<std::string> wrapped_lines(std::string_view text, std::size_t width)
 std::string wrap(std::string_view text, std::size_t width, std::size_t indent);
 
 // One row whose cells are wrapped at `widths` (0: not at all), on as many rows of the table as that takes.
-void add_wrapped_row(TextTable& table, const std::vector<TableCell>& cells, const std::vector<std::size_t>& widths);
+void add_wrapped_row(TextTable& table, const std::vector<TableCell>& cells,
+                     const std::vector<std::size_t>& widths);
 
 }  // namespace tw::cli

@@ -1,8 +1,8 @@
 #include "planner/explain/hardware_changes.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "models/hardware/scale_profile.hpp"
@@ -25,7 +25,8 @@ Environment with_devices(const Environment& environment, ChangeDevice change) {
 
 Environment faster_products(const Environment& environment, double factor) {
     return with_devices(environment, [&](Device& device) {
-        for (FlopRate* peak : {&device.peak_fp32, &device.peak_tf32, &device.peak_fp16, &device.peak_bf16, &device.peak_fp8})
+        for (FlopRate* peak :
+             {&device.peak_fp32, &device.peak_tf32, &device.peak_fp16, &device.peak_bf16, &device.peak_fp8})
             peak->value *= factor;
     });
 }
@@ -43,10 +44,12 @@ Environment larger_memory(const Environment& environment, double factor) {
 // The measured collectives inside a node keep their latencies and take less time for each byte.
 Environment faster_links(const Environment& environment, double factor) {
     Environment changed = environment;
-    for (NodeGroup& group : changed.cluster.groups) group.type.link_bandwidth.value *= factor;
+    for (NodeGroup& group : changed.cluster.groups)
+        group.type.link_bandwidth.value *= factor;
     for (HardwareProfile& profile : changed.profiles) {
         for (CollectiveEntry& entry : profile.collectives) {
-            for (AlphaBeta& line : entry.curve.lines) line.rate *= factor;
+            for (AlphaBeta& line : entry.curve.lines)
+                line.rate *= factor;
         }
     }
     return changed;
@@ -54,7 +57,8 @@ Environment faster_links(const Environment& environment, double factor) {
 
 Environment faster_network(const Environment& environment, double factor) {
     Environment changed = environment;
-    for (NodeGroup& group : changed.cluster.groups) group.type.nic_bandwidth.value *= factor;
+    for (NodeGroup& group : changed.cluster.groups)
+        group.type.nic_bandwidth.value *= factor;
     return changed;
 }
 
@@ -68,10 +72,12 @@ Environment faster_host(const Environment& environment, double factor) {
 
 std::vector<HardwareChange> hardware_changes(const Environment& environment, double factor) {
     const auto& groups = environment.cluster.groups;
-    const bool links = std::any_of(groups.begin(), groups.end(), [](const NodeGroup& g) { return g.type.devices > 1; });
+    const bool links =
+        std::any_of(groups.begin(), groups.end(), [](const NodeGroup& g) { return g.type.devices > 1; });
     std::vector<HardwareChange> changes;
     const auto add = [&](const char* what, Environment changed) {
-        changes.push_back({fmt::format(fmt::runtime(what), format_exact(factor)), std::make_shared<const Environment>(std::move(changed))});
+        changes.push_back({fmt::format(fmt::runtime(what), format_exact(factor)),
+                           std::make_shared<const Environment>(std::move(changed))});
     };
     add("matrix products {}x as fast", faster_products(environment, factor));
     add("device memory {}x as fast", faster_memory(environment, factor));
@@ -82,7 +88,8 @@ std::vector<HardwareChange> hardware_changes(const Environment& environment, dou
     return changes;
 }
 
-Result<std::vector<JudgedHardware>> judge_hardware(const Environment& environment, const ParallelPlan& plan, double factor) {
+Result<std::vector<JudgedHardware>> judge_hardware(const Environment& environment, const ParallelPlan& plan,
+                                                   double factor) {
     std::vector<JudgedHardware> judged;
     for (const HardwareChange& change : hardware_changes(environment, factor)) {
         const Result<Evaluation> evaluation = Simulator(change.environment).evaluate(plan);

@@ -15,8 +15,8 @@ struct HardwareChange {
     std::shared_ptr<const Environment> environment;
 };
 
-// Each of these times `factor` (> 1) on every node: matrix products, device memory rate, device memory, links inside a node,
-// network, dispatch by the host. What a cluster does not have is left out.
+// Each of these times `factor` (> 1) on every node: matrix products, device memory rate, device memory, links
+// inside a node, network, dispatch by the host. What a cluster does not have is left out.
 std::vector<HardwareChange> hardware_changes(const Environment& environment, double factor);
 
 struct JudgedHardware {
@@ -25,6 +25,7 @@ struct JudgedHardware {
 };
 
 // By step time, then in the order above. An error where the plan itself cannot be simulated.
-Result<std::vector<JudgedHardware>> judge_hardware(const Environment& environment, const ParallelPlan& plan, double factor);
+Result<std::vector<JudgedHardware>> judge_hardware(const Environment& environment, const ParallelPlan& plan,
+                                                   double factor);
 
 }  // namespace tw

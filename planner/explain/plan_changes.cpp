@@ -1,11 +1,11 @@
 #include "planner/explain/plan_changes.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <tuple>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "plan/check_plan.hpp"
 #include "plan/schedule/generator.hpp"
@@ -16,7 +16,8 @@ namespace {
 
 class ChangeList {
   public:
-    ChangeList(const Environment& environment, const ParallelPlan& plan) : environment_(environment), plan_(plan) {}
+    ChangeList(const Environment& environment, const ParallelPlan& plan)
+        : environment_(environment), plan_(plan) {}
 
     // Keeps the change where it is a legal plan that differs.
     void add(std::string what, ParallelPlan changed) {
@@ -39,8 +40,8 @@ class ChangeList {
             const char* name;
             int DeviceMesh::*degree;
         };
-        constexpr std::array kAxes = {Axis{"tp", &DeviceMesh::tp}, Axis{"pp", &DeviceMesh::pp}, Axis{"dp", &DeviceMesh::dp},
-                                      Axis{"cp", &DeviceMesh::cp}};
+        constexpr std::array kAxes = {Axis{"tp", &DeviceMesh::tp}, Axis{"pp", &DeviceMesh::pp},
+                                      Axis{"dp", &DeviceMesh::dp}, Axis{"cp", &DeviceMesh::cp}};
         for (const Axis& more : kAxes) {
             for (const Axis& less : kAxes) {
                 const int from = plan_.mesh.*less.degree, to = plan_.mesh.*more.degree;
@@ -50,13 +51,15 @@ class ChangeList {
                 changed.mesh.*more.degree = to * 2;
                 if (changed.mesh.tp == 1) changed.sequence_parallel = false;
                 if (plan_.mesh.tp == 1 && changed.mesh.tp > 1) changed.sequence_parallel = true;
-                add(fmt::format("{} {} -> {}, {} {} -> {}", more.name, to, to * 2, less.name, from, from / 2), std::move(changed));
+                add(fmt::format("{} {} -> {}, {} {} -> {}", more.name, to, to * 2, less.name, from, from / 2),
+                    std::move(changed));
             }
         }
     }
 
     void recompute() {
-        for (const RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
+        for (const RecomputeMode mode :
+             {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
             ParallelPlan changed = plan_;
             changed.recompute = mode;
             for (StageSpec& stage : changed.stages) {
@@ -90,7 +93,8 @@ class ChangeList {
                 changed.virtual_stages = 2;
             }
             std::string what = fmt::format("schedule {} -> {}", plan_.schedule, info.name);
-            if (changed.virtual_stages != plan_.virtual_stages) what += fmt::format(", vpp {} -> {}", plan_.virtual_stages, changed.virtual_stages);
+            if (changed.virtual_stages != plan_.virtual_stages)
+                what += fmt::format(", vpp {} -> {}", plan_.virtual_stages, changed.virtual_stages);
             add(std::move(what), std::move(changed));
         }
     }
@@ -106,11 +110,17 @@ class ChangeList {
 
     void switches() {
         toggle("sp", [](ParallelPlan& plan) -> bool& { return plan.sequence_parallel; });
-        toggle("overlap of gradient reduction", [](ParallelPlan& plan) -> bool& { return plan.overlap.grad_reduce; });
+        toggle("overlap of gradient reduction",
+               [](ParallelPlan& plan) -> bool& { return plan.overlap.grad_reduce; });
         if (plan_.zero_stage == 1 || plan_.zero_stage == 2)
-            toggle("overlap of parameter gathering", [](ParallelPlan& plan) -> bool& { return plan.overlap.param_gather; });
-        if (plan_.mesh.pp > 1) toggle("overlap of pipeline transfers", [](ParallelPlan& plan) -> bool& { return plan.overlap.p2p; });
-        if (plan_.mesh.tp > 1) toggle("overlap of tensor parallel collectives", [](ParallelPlan& plan) -> bool& { return plan.overlap.tp; });
+            toggle("overlap of parameter gathering",
+                   [](ParallelPlan& plan) -> bool& { return plan.overlap.param_gather; });
+        if (plan_.mesh.pp > 1)
+            toggle("overlap of pipeline transfers",
+                   [](ParallelPlan& plan) -> bool& { return plan.overlap.p2p; });
+        if (plan_.mesh.tp > 1)
+            toggle("overlap of tensor parallel collectives",
+                   [](ParallelPlan& plan) -> bool& { return plan.overlap.tp; });
     }
 
     std::vector<PlanChange> take() { return std::move(changes_); }
@@ -121,7 +131,8 @@ class ChangeList {
         bool& value = member(changed);
         const bool before = value;
         value = !before;
-        add(fmt::format("{} {} -> {}", name, before ? "on" : "off", before ? "off" : "on"), std::move(changed));
+        add(fmt::format("{} {} -> {}", name, before ? "on" : "off", before ? "off" : "on"),
+            std::move(changed));
     }
 
     [[nodiscard]] std::string recompute_text() const {
@@ -169,8 +180,9 @@ std::vector<JudgedChange> judge_changes(const Simulator& simulator, const Parall
         if (evaluation) judged.push_back({std::move(change), *evaluation});
     }
     std::stable_sort(judged.begin(), judged.end(), [](const JudgedChange& a, const JudgedChange& b) {
-        return std::tuple(!a.evaluation.fits, a.evaluation.step_time, a.evaluation.peak_device_bytes, a.change.what) <
-               std::tuple(!b.evaluation.fits, b.evaluation.step_time, b.evaluation.peak_device_bytes, b.change.what);
+        return std::tuple(!a.evaluation.fits, a.evaluation.step_time, a.evaluation.peak_device_bytes,
+                          a.change.what) < std::tuple(!b.evaluation.fits, b.evaluation.step_time,
+                                                      b.evaluation.peak_device_bytes, b.change.what);
     });
     return judged;
 }

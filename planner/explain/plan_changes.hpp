@@ -14,9 +14,10 @@ struct PlanChange {
     ParallelPlan plan;
 };
 
-// Every legal plan that differs from `plan` in one decision: microbatch doubled or halved, a degree moved between two mesh
-// axes by a factor of two, recompute, ZeRO stage, schedule (of the same semantics), virtual stages, sequence parallel,
-// an overlap. Devices and global batch stay; layers are split evenly anew where the number of stages changes.
+// Every legal plan that differs from `plan` in one decision: microbatch doubled or halved, a degree moved
+// between two mesh axes by a factor of two, recompute, ZeRO stage, schedule (of the same semantics), virtual
+// stages, sequence parallel, an overlap. Devices and global batch stay; layers are split evenly anew where
+// the number of stages changes.
 std::vector<PlanChange> single_changes(const Environment& environment, const ParallelPlan& plan);
 
 struct JudgedChange {

@@ -6,7 +6,8 @@ namespace tw {
 namespace {
 
 TEST(ParseJson, RefusesWhatALenientParserLetsPass) {
-    for (const char* text : {"", "{", "{\"a\":1,\"a\":2}", "[1,]", "{\"a\":NaN}", "[1e999]", "{} {}", "\"\xff\"", "[\x01]"}) {
+    for (const char* text :
+         {"", "{", "{\"a\":1,\"a\":2}", "[1,]", "{\"a\":NaN}", "[1e999]", "{} {}", "\"\xff\"", "[\x01]"}) {
         const auto result = parse_json(text, "doc.json");
         ASSERT_FALSE(result.has_value()) << text;
         EXPECT_EQ(result.error().code, ErrorCode::Unreadable);
@@ -32,7 +33,8 @@ TEST(JsonObject, CollectsAllErrorsWithPointers) {
 }
 
 TEST(JsonObject, IntegersOutsideInt64AreErrorsNotWraps) {
-    const Json document = *parse_json(R"({"a": 18446744073709551615, "b": 1e300, "c": 8.0, "d": 8.5})", "doc");
+    const Json document =
+        *parse_json(R"({"a": 18446744073709551615, "b": 1e300, "c": 8.0, "d": 8.5})", "doc");
     Errors errors;
     const JsonObject object(document, "", errors);
     EXPECT_EQ(object.integer_or("a", 7, 0, 100), 7);

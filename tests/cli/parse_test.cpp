@@ -38,7 +38,8 @@ class ParseTest : public testing::Test {
     Invocation parse(std::vector<std::string> words) { return parse_command_line(commands_, words); }
     std::string errors(std::vector<std::string> words) {
         const Invocation invocation = parse(std::move(words));
-        for (const Error& error : invocation.errors) EXPECT_EQ(error.code, ErrorCode::Usage);
+        for (const Error& error : invocation.errors)
+            EXPECT_EQ(error.code, ErrorCode::Usage);
         return to_string(invocation.errors);
     }
 
@@ -47,8 +48,9 @@ class ParseTest : public testing::Test {
 };
 
 TEST_F(ParseTest, FillsEveryKindOfValue) {
-    const Invocation invocation = parse({"make", "chair", "table", "-c", "3", "--large=1099511627776", "--share", "0.25", "--within",
-                                         "1.5min", "--kind", "large", "-o", "-", "--loud", "lamp"});
+    const Invocation invocation =
+        parse({"make", "chair", "table", "-c", "3", "--large=1099511627776", "--share", "0.25", "--within",
+               "1.5min", "--kind", "large", "-o", "-", "--loud", "lamp"});
     ASSERT_TRUE(invocation.errors.empty()) << to_string(invocation.errors);
     ASSERT_NE(invocation.command, nullptr);
     EXPECT_EQ(invocation.command->name(), "make");
@@ -84,9 +86,11 @@ TEST_F(ParseTest, HelpAsksForNothingElse) {
 }
 
 TEST_F(ParseTest, AllErrorsAtOnce) {
-    const std::string text = errors({"make", "chair", "-c", "11", "--share", "2", "--within", "soon", "--kind", "lrge"});
-    for (const char* part : {"--count: '11' is not a whole number from 1 to 10", "--share: '2' is not a number from 0 to 1",
-                             "--within: 'soon' is not a duration", "--kind: unknown value 'lrge'", "did you mean 'large'?"})
+    const std::string text =
+        errors({"make", "chair", "-c", "11", "--share", "2", "--within", "soon", "--kind", "lrge"});
+    for (const char* part :
+         {"--count: '11' is not a whole number from 1 to 10", "--share: '2' is not a number from 0 to 1",
+          "--within: 'soon' is not a duration", "--kind: unknown value 'lrge'", "did you mean 'large'?"})
         EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
@@ -103,14 +107,16 @@ TEST_F(ParseTest, NamesWhatIsMissingUnknownOrTwice) {
 }
 
 TEST_F(ParseTest, StrangeWordsAreErrorsNotCrashes) {
-    for (const std::string word : {"", "-", "--", "---", "-=", "--=x", "\xff\xfe", "-c=", "--count=", "-99999999999999999999", "NaN"}) {
+    for (const std::string word : {"", "-", "--", "---", "-=", "--=x", "\xff\xfe",
+                                   "-c=", "--count=", "-99999999999999999999", "NaN"}) {
         (void)parse({word});
         (void)parse({"make", word});
         (void)parse({"make", "chair", "-c", word});
         (void)parse({"make", word, word, word, word});
     }
     EXPECT_EQ(parse({}).command, nullptr);
-    EXPECT_NE(errors({"make", "chair", "-c", "99999999999999999999"}).find("whole number"), std::string::npos);
+    EXPECT_NE(errors({"make", "chair", "-c", "99999999999999999999"}).find("whole number"),
+              std::string::npos);
     EXPECT_NE(errors({"make", "chair", "-c", "1", "--share", "nan"}).find("--share"), std::string::npos);
 }
 

@@ -1,8 +1,8 @@
 // Wrapped text, help and the commands' own descriptions.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "cli/commands.hpp"
 #include "cli/common/help.hpp"
@@ -14,7 +14,8 @@ namespace {
 
 TEST(Wrap, BreaksBetweenWords) {
     EXPECT_EQ(wrapped_lines("one two three", 7), (std::vector<std::string>{"one two", "three"}));
-    EXPECT_EQ(wrapped_lines("incomprehensible it is", 5), (std::vector<std::string>{"incomprehensible", "it is"}));
+    EXPECT_EQ(wrapped_lines("incomprehensible it is", 5),
+              (std::vector<std::string>{"incomprehensible", "it is"}));
     EXPECT_EQ(wrapped_lines("", 5), std::vector<std::string>{""});
     EXPECT_EQ(wrap("± µ · ─ x", 5, 2), "± µ ·\n  ─ x");  // columns, not bytes
 }
@@ -33,7 +34,8 @@ TEST(Commands, AllDescribeThemselves) {
         EXPECT_FALSE(command->summary().empty());
         EXPECT_FALSE(command->summary().ends_with('.')) << command->summary();
         ASSERT_FALSE(command->examples().empty()) << command->name();
-        for (const Example& example : command->examples()) EXPECT_TRUE(example.line.starts_with(command->name())) << example.line;
+        for (const Example& example : command->examples())
+            EXPECT_TRUE(example.line.starts_with(command->name())) << example.line;
         std::set<std::string> options;
         for (const OptionSpec& option : command->options()) {
             EXPECT_TRUE(options.insert(option.name).second) << option.name;
@@ -62,13 +64,15 @@ TEST(Help, FitsIntoAHundredColumnsAndNamesEveryOption) {
         const std::string help = command_help(*command, false);
         narrow(help);
         for (const OptionSpec& option : command->options())
-            EXPECT_NE(help.find(option.long_name()), std::string::npos) << command->name() << " " << option.name;
+            EXPECT_NE(help.find(option.long_name()), std::string::npos)
+                << command->name() << " " << option.name;
     }
 }
 
 TEST(Completion, KnowsEveryCommandAndOption) {
     const Commands commands = make_commands();
-    for (const std::string& script : {bash_completion(commands), zsh_completion(commands), fish_completion(commands)}) {
+    for (const std::string& script :
+         {bash_completion(commands), zsh_completion(commands), fish_completion(commands)}) {
         for (const auto& command : commands) {
             EXPECT_NE(script.find(command->name()), std::string::npos);
             for (const OptionSpec& option : command->options()) {

@@ -1,14 +1,14 @@
 // Runs the program that was built and keeps what it said.
 #pragma once
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace tw::test {
 
@@ -30,7 +30,8 @@ inline void write_file(const std::filesystem::path& path, const std::string& tex
 // A folder of its own for each test process, gone when it ends.
 inline const std::filesystem::path& scratch_folder() {
     struct Scratch {
-        std::filesystem::path path = std::filesystem::temp_directory_path() / ("trainwright-test-" + std::to_string(getpid()));
+        std::filesystem::path path =
+            std::filesystem::temp_directory_path() / ("trainwright-test-" + std::to_string(getpid()));
         Scratch() { std::filesystem::create_directories(path); }
         ~Scratch() {
             std::error_code ignored;
@@ -44,9 +45,9 @@ inline const std::filesystem::path& scratch_folder() {
 // `arguments` as a shell reads them, run in tests/golden/inputs; no terminal, no colour.
 inline ProgramOutput run_program(const std::string& arguments, const std::string& environment = "") {
     const auto out = scratch_folder() / "stdout", err = scratch_folder() / "stderr";
-    const std::string command = "cd '" TW_SOURCE_DIR "/tests/golden/inputs' && (env -u NO_COLOR " + environment +
-                                " '" TW_BINARY_DIR "/bin/trainwright' " + arguments + ") </dev/null >'" + out.string() +
-                                "' 2>'" + err.string() + "'";
+    const std::string command = "cd '" TW_SOURCE_DIR "/tests/golden/inputs' && (env -u NO_COLOR " +
+                                environment + " '" TW_BINARY_DIR "/bin/trainwright' " + arguments +
+                                ") </dev/null >'" + out.string() + "' 2>'" + err.string() + "'";
     const int status = std::system(command.c_str());
     return {read_file(out), read_file(err), WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
 }

@@ -162,7 +162,8 @@ TEST(KernelTime, AProductTakesAFewMicroseconds) {
     double sum = 0;
     constexpr int kCalls = 20000;
     const std::clock_t start = std::clock();  // of this process: other processes do not count
-    for (int i = 0; i < kCalls; ++i) sum += kernel_time(profile, gemm_op(2048 + i, 4096, 4096)).seconds;
+    for (int i = 0; i < kCalls; ++i)
+        sum += kernel_time(profile, gemm_op(2048 + i, 4096, 4096)).seconds;
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / kCalls;
     EXPECT_GT(sum, 0);
     EXPECT_LT(seconds, 10e-6);  // 1 to 2 us with optimisation
