@@ -37,7 +37,9 @@ LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& pl
     options.tied_embeddings = graph.tied_embeddings && plan.mesh.pp > 1;
     options.offload_activations = plan.offload_activations;
     options.parameter_server = plan.gradient_sync.starts_with("ps-");
-    const bool replicas = plan.mesh.dp * plan.mesh.cp > 1;
+    // Experts that tensor parallel does not split have replicas where the dense layers have none.
+    const bool replicas =
+        plan.mesh.dp * plan.mesh.cp > 1 || (graph.experts > 0 && plan.mesh.expert_dp() > 1);
     options.overlap_grad_sync = plan.overlap.grad_reduce;
     if (!replicas || plan.zero_stage == 3) {
         options.grad_sync = LoweringOptions::GradSync::None;

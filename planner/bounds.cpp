@@ -21,6 +21,27 @@ SimTime backward_path(const LayerCost& layer, RecomputeMode mode, CostStream str
                         stream_path(layer.phase(mode, Opcode::BackwardWeight), stream));
 }
 
+// Updates of a rank's stages, then each one's gather: a stage is updated while another is gathered (a flow
+// shop of two machines), so each machine works through, and the other has at least its shortest piece before
+// or after.
+class UpdateBound {
+  public:
+    void add(SimTime update, SimTime gather) {
+        updates_ += update;
+        gathers_ += gather;
+        least_update_ = std::min(least_update_, update);
+        least_gather_ = std::min(least_gather_, gather);
+    }
+    [[nodiscard]] SimTime time() const {
+        if (updates_ == 0) return gathers_;
+        return std::max(updates_ + least_gather_, least_update_ + gathers_);
+    }
+
+  private:
+    SimTime updates_ = 0, gathers_ = 0;
+    SimTime least_update_ = kNever, least_gather_ = kNever;
+};
+
 // Blocks that a uniform partition recomputes when each stage runs its first k again.
 std::int64_t recomputed_blocks(std::int64_t blocks, std::int64_t stages, std::int64_t k) {
     const std::int64_t floor = blocks / stages, longer = blocks % stages;
@@ -121,8 +142,8 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
                              std::span<const int> chunks, bool whole) {
     const auto stages = static_cast<std::size_t>(costs.stages());
     const auto time = [](double seconds) { return to_sim_time(Seconds(seconds)); };
-    std::vector<SimTime> work(static_cast<std::size_t>(plan.mesh.pp), 0), update(work), bucket(work),
-        lane(work);
+    std::vector<SimTime> work(static_cast<std::size_t>(plan.mesh.pp), 0), bucket(work), lane(work);
+    std::vector<UpdateBound> update(work.size());
     std::vector<SimTime> forward(stages), backward(stages);
     for (std::size_t s = 0; s < stages; ++s) {
         const StageCostSet& c = costs.stage(static_cast<int>(s));
@@ -143,24 +164,28 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
         // The lane of data-parallel collectives is a resource too: ZeRO-2 uses it after every microbatch.
         const std::int64_t times = plan.zero_stage == 2 ? plan.microbatches : 1;
         lane[r] += time(c.gradient_sync.seconds) * times - 8;
-        update[r] += time(c.optimizer_s);
-        if (!plan.overlap.param_gather) update[r] += time(c.parameter_gather.seconds);
+        update[r].add(time(c.optimizer_s), plan.overlap.param_gather ? 0 : time(c.parameter_gather.seconds));
         const int parts = chunks.empty() ? 1 : chunks[s];
         bucket[r] = std::max(bucket[r], time(c.gradient_sync.seconds / parts));
     }
-    if (schedule.boundary == StepBoundary::None) std::fill(bucket.begin(), bucket.end(), SimTime{0});
+    // Without a flush collectives may lag behind for as long as the simulated steps last.
+    if (schedule.boundary == StepBoundary::None) {
+        std::fill(bucket.begin(), bucket.end(), SimTime{0});
+        std::fill(lane.begin(), lane.end(), SimTime{0});
+    }
     const SimTime norm =
         whole && schedule.boundary == StepBoundary::Barrier ? time(costs.gradient_norm().seconds) : 0;
     SimTime bound = 0;
     for (std::size_t r = 0; r < work.size(); ++r) {
-        bound = std::max(bound, std::max(work[r], lane[r]) + update[r] + norm);
+        bound = std::max(bound, std::max(work[r], lane[r]) + update[r].time() + norm);
     }
     if (schedule.boundary != StepBoundary::Barrier) return bound;
     SimTime before = 0;
     for (std::size_t s = 0; s < work.size() && rank_of_stage[s] == s; ++s) {
         // Stage 0's last backward ends last on rank 0; its last bucket follows.
         const bool followed = stages == work.size() && !schedule.splits_backward;
-        bound = std::max(bound, before + work[s] + (followed ? bucket[0] : SimTime{0}) + norm + update[0]);
+        const SimTime after = (followed ? bucket[0] : SimTime{0}) + norm + update[0].time();
+        bound = std::max(bound, before + work[s] + after);
         const StageCostSet& c = costs.stage(static_cast<int>(s));
         before += forward[s] - 8 + time(c.send_activation.seconds);
         if (schedule.splits_backward) continue;  // a weight gradient may come last, which nothing follows
