@@ -2,7 +2,8 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
-#include "models/formats/document.hpp"
+#include "cli/common/wrap.hpp"
+#include "cli/own_documents.hpp"
 
 namespace tw::cli {
 namespace {
@@ -12,9 +13,11 @@ struct InspectOptions {
 };
 
 Json summary_to_json(const std::string& file, const Result<DocumentSummary>& summary) {
-    if (!summary) return Json{{"file", file}, {"kind", nullptr}, {"errors", errors_to_json(summary.errors())}};
+    if (!summary)
+        return Json{{"file", file}, {"kind", nullptr}, {"errors", errors_to_json(summary.errors())}};
     Json facts = Json::object();
-    for (const auto& [name, value] : summary->facts) facts[name] = value;
+    for (const auto& [name, value] : summary->facts)
+        facts[name] = value;
     return Json{{"file", file},
                 {"kind", summary->kind},
                 {"title", summary->title},
@@ -25,19 +28,44 @@ Json summary_to_json(const std::string& file, const Result<DocumentSummary>& sum
 void print_one(const DocumentSummary& summary, Console& console) {
     console.out(styled(summary.kind, TextStyle::Bold, console.out_colour()) + ": " + summary.title + "\n\n");
     std::size_t width = 0;
-    for (const auto& [name, value] : summary.facts) width = std::max(width, display_width(name));
+    for (const auto& [name, value] : summary.facts)
+        width = std::max(width, display_width(name));
     for (const auto& [name, value] : summary.facts) {
-        console.out("  " + styled(pad_right(name, width), TextStyle::Dim, console.out_colour()) + "  " + value + "\n");
+        console.out("  " + styled(pad_right(name, width), TextStyle::Dim, console.out_colour()) + "  " +
+                    value + "\n");
     }
-    for (const std::string& warning : summary.warnings) console.warn(warning);
+    for (const std::string& warning : summary.warnings)
+        console.warn(warning);
+}
+
+// A table shows what stderr says in full.
+std::string first_words(std::string_view message) {
+    const std::vector<std::string> lines = wrapped_lines(message.substr(0, message.find('\n')), 70);
+    return lines.size() > 1 ? lines.front() + " ..." : lines.front();
+}
+
+// The folder that all files are in, with its slash; "" where they share none.
+std::string shared_folder(const std::vector<std::string>& files) {
+    if (files.empty()) return "";
+    std::string prefix = files.front();
+    for (const std::string& file : files) {
+        std::size_t same = 0;
+        while (same < prefix.size() && same < file.size() && prefix[same] == file[same])
+            ++same;
+        prefix.resize(same);
+    }
+    const std::size_t slash = prefix.rfind('/');
+    return slash == std::string::npos ? "" : prefix.substr(0, slash + 1);
 }
 
 void add_row(TextTable& table, const std::string& file, const Result<DocumentSummary>& summary) {
     if (summary) {
         const std::size_t warnings = summary->warnings.size();
-        table.add_row({file, summary->kind, summary->title, warnings == 0 ? std::string("-") : std::to_string(warnings)});
+        table.add_row({file, summary->kind, summary->title,
+                       warnings == 0 ? std::string("-") : std::to_string(warnings)});
     } else {
-        table.add_row({file, TableCell("refused", TextStyle::Red), summary.error().message, "-"});
+        table.add_row(
+            {file, TableCell("refused", TextStyle::Red), first_words(summary.error().message), "-"});
     }
 }
 
@@ -52,7 +80,8 @@ std::vector<std::string> files_below(const std::vector<std::string>& paths) {
             continue;
         }
         std::vector<std::string> found;
-        for (fs::recursive_directory_iterator at(path, error), end; at != end && !error; at.increment(error)) {
+        for (fs::recursive_directory_iterator at(path, error), end; at != end && !error;
+             at.increment(error)) {
             if (at->is_regular_file(error)) found.push_back(at->path().string());
         }
         std::sort(found.begin(), found.end());
@@ -64,13 +93,14 @@ std::vector<std::string> files_below(const std::vector<std::string>& paths) {
 int inspect_files(const InspectOptions& options, Console& console) {
     Json json = document("inspection");
     json["files"] = Json::array();
-    TextTable table({"File", "Kind", "What it is", "Warnings"});
-    Errors errors;
     const std::vector<std::string> files = files_below(options.files);
+    const std::string folder = shared_folder(files);
+    TextTable table({folder.empty() ? "File" : folder, "Kind", "What it is", "Warnings"});
+    Errors errors;
     for (const std::string& file : files) {
-        const Result<DocumentSummary> summary = inspect_document(file);
+        const Result<DocumentSummary> summary = describe_file(file);
         json["files"].push_back(summary_to_json(file, summary));
-        add_row(table, file, summary);
+        add_row(table, file.substr(folder.size()), summary);
         if (!summary) errors.insert(errors.end(), summary.errors().begin(), summary.errors().end());
         if (summary && files.size() == 1 && !console.json) print_one(*summary, console);
     }
@@ -88,7 +118,8 @@ void define_inspect(Command& command) {
     auto& options = command.keep<InspectOptions>();
     command.positionals("FILE", options.files, "documents of any known kind, or folders of them");
     command.details(
-        "One file is shown with all that it says, several as a table. A file that is refused gets its reasons on stderr, and "
+        "One file is shown with all that it says, several as a table. A file that is refused gets its "
+        "reasons on stderr, and "
         "the exit code is 5.");
     command.example("inspect config.json", "a Hugging Face configuration");
     command.example("inspect logs/*.txt --json", "many files, as JSON");

@@ -1,5 +1,5 @@
-// What the program prints, word for word: the files of tests/golden/expected. TRAINWRIGHT_UPDATE_GOLDEN=1 rewrites them
-// and shows what changed.
+// What the program prints, word for word: the files of tests/golden/expected. TRAINWRIGHT_UPDATE_GOLDEN=1
+// rewrites them and shows what changed.
 #include <gtest/gtest.h>
 
 #include "plan/schedule/generator.hpp"
@@ -31,7 +31,8 @@ std::vector<Case> all_cases() {
         {"schedules-json", "schedules --json"},
         {"collectives", "collectives"},
         {"schedule-json", "schedule zb-h1 --stages 4 --microbatches 8 --forward 1 --backward 2 --json"},
-        {"schedule-pipedream-json", "schedule pipedream -p 2 -m 4 --backward-input 1 --backward-weight 0.5 --json"},
+        {"schedule-pipedream-json",
+         "schedule pipedream -p 2 -m 4 --backward-input 1 --backward-weight 0.5 --json"},
         {"schedule-replicas", "schedule pipedream -p 2 -m 6 --replicas 3,1"},
         {"schedule-units", "schedule gpipe -p 2 -m 2 --forward 1.5ms --backward 3ms --transfer 250us"},
         {"schedule-uneven-parts", "schedule zb-h2 -p 4 -m 8 --backward 3 --backward-weight 1"},
@@ -50,15 +51,18 @@ std::vector<Case> all_cases() {
         {"error-given-twice", "schedule 1f1b -m 4 --stages 4 --stages 5"},
         {"error-many-at-once", "schedule 1f1b -p x -m 0 --virtual 1.5"},
         {"error-bad-times", "schedule 1f1b -p 2 -m 2 --forward nan --backward -1 --transfer 5parsecs"},
-        {"error-backward-parts", "schedule 1f1b -p 2 -m 2 --backward 3 --backward-input 1 --backward-weight 1"},
+        {"error-backward-parts",
+         "schedule 1f1b -p 2 -m 2 --backward 3 --backward-input 1 --backward-weight 1"},
         {"error-schedule-shape", "schedule interleaved -p 4 -m 9 --virtual 2"},
         {"error-schedule-too-large", "schedule gpipe -p 4096 -m 1048576"},
         {"error-replicas", "schedule pipedream -p 2 -m 4 --replicas 2,x"},
         {"error-color", "models --color sometimes"},
         {"error-no-such-model", "models nosuchmodel"},
         {"error-extra-argument", "clusters all"},
-        {"error-plan-names", "plan --model gpt2-tiny --cluster cpu:2 --global-batch 8 --fix tpp=8 --precision bf61"},
-        {"error-plan-fix", "plan --model gpt2-tiny --cluster cpu:2 --global-batch 8 --fix tpp=8,sp=maybe,mbs=4..2,pp=x"},
+        {"error-plan-names",
+         "plan --model gpt2-tiny --cluster cpu:2 --global-batch 8 --fix tpp=8 --precision bf61"},
+        {"error-plan-fix",
+         "plan --model gpt2-tiny --cluster cpu:2 --global-batch 8 --fix tpp=8,sp=maybe,mbs=4..2,pp=x"},
         {"error-plan-missing", "plan --model gpt2-tiny"},
         {"error-no-file", "simulate missing.json"},
         {"error-truncated", "simulate truncated.json"},
@@ -68,6 +72,7 @@ std::vector<Case> all_cases() {
         {"error-completion", "completion tcsh"},
         {"inspect-plan", "inspect tiny.json"},
         {"inspect-many", "inspect tiny.json truncated.json missing.json"},
+        {"inspect-ours", "inspect ./tiny.json ./illegal.json ./scenario.json ./order.csv ./late.csv"},
         {"inspect-json", "inspect truncated.json --json"},
         {"check", "check tiny.json"},
         {"check-illegal-megatron", "check illegal.json --for megatron"},
@@ -97,12 +102,14 @@ TEST_P(ProgramOutputTest, IsAsKept) {
         test::write_file(kept, text);
         return;
     }
-    ADD_FAILURE() << kept.filename() << " differs (" << differs << "); TRAINWRIGHT_UPDATE_GOLDEN=1 rewrites it";
+    ADD_FAILURE() << kept.filename() << " differs (" << differs
+                  << "); TRAINWRIGHT_UPDATE_GOLDEN=1 rewrites it";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ProgramOutputTest, testing::ValuesIn(all_cases()), [](const auto& test) {
     std::string name = test.param.name;
-    for (char& c : name) c = c == '-' ? '_' : c;
+    for (char& c : name)
+        c = c == '-' ? '_' : c;
     return name;
 });
 

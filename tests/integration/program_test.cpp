@@ -1,6 +1,6 @@
-// The program from end to end: documents that one command writes are what the next one reads, and both say the same.
+// The program from end to end: documents that one command writes are what the next one reads, and both say
+// the same.
 #include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "tests/golden/run_program.hpp"
@@ -12,7 +12,9 @@ using nlohmann::json;
 using test::ProgramOutput;
 using test::run_program;
 
-std::string scratch(const std::string& name) { return (test::scratch_folder() / name).string(); }
+std::string scratch(const std::string& name) {
+    return (test::scratch_folder() / name).string();
+}
 
 const char* const kTinyPlan = "plan --model gpt2-tiny --cluster cpu:2 --global-batch 16";
 
@@ -64,12 +66,14 @@ TEST(Program, SimulateSaysWhatPlanSaid) {
     const ProgramOutput simulated = run_program("simulate " + plan + " --json");
     ASSERT_EQ(simulated.code, 0) << simulated.err;
     const json report = json::parse(simulated.out);
-    for (const char* key : {"step_time_s", "step_time_sigma_s", "mfu", "bubble_fraction", "peak_allocated_bytes", "plan"}) {
+    for (const char* key :
+         {"step_time_s", "step_time_sigma_s", "mfu", "bubble_fraction", "peak_allocated_bytes", "plan"}) {
         EXPECT_EQ(report[key], best[key]) << key;
     }
     for (const json& rank : report["per_rank"]) {
         double sum = 0;
-        for (const auto& [part, seconds] : rank["breakdown"].items()) sum += seconds.get<double>();
+        for (const auto& [part, seconds] : rank["breakdown"].items())
+            sum += seconds.get<double>();
         EXPECT_NEAR(sum, report["step_time_s"].get<double>(), 1e-3 * sum);
     }
 }
@@ -77,18 +81,22 @@ TEST(Program, SimulateSaysWhatPlanSaid) {
 TEST(Program, TheBreakdownAddsUpWhereBackwardsAreSplit) {
     const std::string plan = scratch("split.json");
     for (const std::string schedule : {"zb-h1", "zb-v", "dualpipev"}) {
-        ASSERT_EQ(run_program(std::string(kTinyPlan) + " --fix pp=2,schedule=" + schedule + " -o " + plan).code, 0) << schedule;
+        ASSERT_EQ(
+            run_program(std::string(kTinyPlan) + " --fix pp=2,schedule=" + schedule + " -o " + plan).code, 0)
+            << schedule;
         const json report = json::parse(run_program("simulate " + plan + " --json").out);
         for (const json& rank : report["per_rank"]) {
             double sum = 0;
-            for (const auto& [part, seconds] : rank["breakdown"].items()) sum += seconds.get<double>();
+            for (const auto& [part, seconds] : rank["breakdown"].items())
+                sum += seconds.get<double>();
             EXPECT_NEAR(sum, report["step_time_s"].get<double>(), 0.02 * sum) << schedule;
         }
     }
 }
 
 TEST(Program, PlansGoThroughPipes) {
-    const ProgramOutput piped = run_program(std::string(kTinyPlan) + " -o - | '" TW_BINARY_DIR "/bin/trainwright' simulate - --json");
+    const ProgramOutput piped =
+        run_program(std::string(kTinyPlan) + " -o - | '" TW_BINARY_DIR "/bin/trainwright' simulate - --json");
     ASSERT_EQ(piped.code, 0) << piped.err;
     EXPECT_EQ(piped.out.find("\"schema\": \"trainwright/plan\""), std::string::npos);  // stdin was the plan
 }
@@ -105,6 +113,29 @@ TEST(Program, PicturesAndTracesAreWritten) {
     EXPECT_EQ(drawn.out.rfind("<svg", 0), 0U);
 }
 
+TEST(Program, ASlowRankSlowsTheStep) {
+    const ProgramOutput output = run_program("simulate tiny.json --scenario scenario.json --json");
+    ASSERT_EQ(output.code, 0) << output.err;
+    const json scenario = json::parse(output.out)["scenario"];
+    EXPECT_GT(scenario["slowdown"].get<double>(), 1.1) << scenario;
+    EXPECT_LT(scenario["slowdown"].get<double>(), 1.6) << scenario;
+    EXPECT_NE(run_program("simulate tiny.json --scenario scenario.json").out.find("slowdown"),
+              std::string::npos);
+}
+
+TEST(Program, WrittenSchedulesAreReadBack) {
+    const std::string text = scratch("schedule.txt");
+    test::write_file(text, run_program("schedule zb-h1 -p 4 -m 8 --text").out);
+    const ProgramOutput schedule = run_program("inspect " + text);
+    EXPECT_EQ(schedule.code, 0) << schedule.err;
+    EXPECT_NE(schedule.out.find("zb-h1: 4 ranks"), std::string::npos) << schedule.out;
+    const std::string csv = scratch("schedule.csv");
+    test::write_file(csv, run_program("schedule zb-h1 -p 4 -m 8 --csv").out);
+    const ProgramOutput again = run_program("schedule " + csv + " --json");
+    ASSERT_EQ(again.code, 0) << again.err;
+    EXPECT_EQ(json::parse(again.out)["makespan"], 27.0);
+}
+
 TEST(Program, ExplainRanksTheNeighbours) {
     const ProgramOutput output = run_program("explain tiny.json --json --top 50");
     ASSERT_EQ(output.code, 0) << output.err;
@@ -119,7 +150,8 @@ TEST(Program, ExplainRanksTheNeighbours) {
         before = change["step_time_s"].get<double>();
     }
     ASSERT_GE(answer["hardware"].size(), 3U);
-    for (const json& change : answer["hardware"]) EXPECT_LE(change["step_time_change"].get<double>(), 0.01) << change;
+    for (const json& change : answer["hardware"])
+        EXPECT_LE(change["step_time_change"].get<double>(), 0.01) << change;
 }
 
 TEST(Program, DiffOfAPlanWithItselfIsEmpty) {
@@ -130,7 +162,8 @@ TEST(Program, DiffOfAPlanWithItselfIsEmpty) {
     ASSERT_EQ(run_program(std::string(kTinyPlan) + " --fix pp=2,schedule=gpipe,mbs=2 -o " + other).code, 0);
     const json difference = json::parse(run_program("diff tiny.json " + other + " --json").out);
     bool schedule = false;
-    for (const json& field : difference["fields"]) schedule |= field["field"] == "schedule" && field["second"] == "gpipe";
+    for (const json& field : difference["fields"])
+        schedule |= field["field"] == "schedule" && field["second"] == "gpipe";
     EXPECT_TRUE(schedule) << difference["fields"];
 }
 
@@ -139,7 +172,8 @@ TEST(Program, NothingFeasibleIsExit3AndSaysWhatIsMissing) {
     EXPECT_EQ(memory.code, 3);
     EXPECT_EQ(memory.out, "");
     EXPECT_NE(memory.err.find("memory"), std::string::npos) << memory.err;
-    const ProgramOutput batch = run_program("plan --model gpt2-tiny --cluster cpu:2 --global-batch 3 --fix dp=2 --json");
+    const ProgramOutput batch =
+        run_program("plan --model gpt2-tiny --cluster cpu:2 --global-batch 3 --fix dp=2 --json");
     EXPECT_EQ(batch.code, 3);
     const json answer = json::parse(batch.out);
     EXPECT_TRUE(answer["plans"].empty());
@@ -147,7 +181,8 @@ TEST(Program, NothingFeasibleIsExit3AndSaysWhatIsMissing) {
 }
 
 TEST(Program, MistypedNamesAreAnsweredTogetherWithTheNearest) {
-    const ProgramOutput output = run_program("plan --model lama3-70b --cluster h10:64 --global-batch 8 --fix tpp=8");
+    const ProgramOutput output =
+        run_program("plan --model lama3-70b --cluster h10:64 --global-batch 8 --fix tpp=8");
     EXPECT_EQ(output.code, 2);
     EXPECT_EQ(output.out, "");
     for (const char* hint : {"did you mean 'llama3-70b'?", "did you mean 'h100'?", "did you mean 'tp'?"})
@@ -155,15 +190,17 @@ TEST(Program, MistypedNamesAreAnsweredTogetherWithTheNearest) {
 }
 
 TEST(Program, ATimeLimitIsNoFailureWhereSomePlanWasFound) {
-    const ProgramOutput output = run_program("plan --model gpt3-175b --cluster a100:1024 --global-batch 1536 --json --time-limit 1ms");
+    const ProgramOutput output =
+        run_program("plan --model gpt3-175b --cluster a100:1024 --global-batch 1536 --json --time-limit 1ms");
     const json answer = json::parse(output.out);
     EXPECT_FALSE(answer["search"]["proven_optimal"].get<bool>());
     EXPECT_EQ(output.code, answer["plans"].empty() ? 1 : 0) << output.err;
 }
 
 TEST(Program, AnInterruptEndsWith130) {
-    const ProgramOutput output = run_program("plan --model llama3-405b --cluster h100:16384 --global-batch 2048 --seq-len 8192",
-                                             "timeout -s INT --preserve-status 0.3");
+    const ProgramOutput output =
+        run_program("plan --model llama3-405b --cluster h100:16384 --global-batch 2048 --seq-len 8192",
+                    "timeout -s INT --preserve-status 0.3");
     if (output.code == 0) GTEST_SKIP() << "the search was over before the signal came";
     EXPECT_EQ(output.code, 130) << output.err;
 }
@@ -191,8 +228,8 @@ TEST(Program, CompletionScriptsAreLegal) {
 
 TEST(Program, EveryCommandAnswersWithOneDocument) {
     for (const std::string command :
-         {"models", "clusters", "schedules", "collectives", "schedule 1f1b -p 2 -m 2", "simulate tiny.json", "explain tiny.json",
-          "diff tiny.json tiny.json", "inspect tiny.json", "check tiny.json"}) {
+         {"models", "clusters", "schedules", "collectives", "schedule 1f1b -p 2 -m 2", "simulate tiny.json",
+          "explain tiny.json", "diff tiny.json tiny.json", "inspect tiny.json", "check tiny.json"}) {
         const ProgramOutput output = run_program(command + " --json");
         EXPECT_EQ(output.code, 0) << command << ": " << output.err;
         const json document = json::parse(output.out, nullptr, false);

@@ -1,0 +1,163 @@
+#include "cli/own_documents.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/json.hpp"
+#include "base/si_format.hpp"
+#include "models/formats/document_kinds.hpp"
+#include "plan/check_plan.hpp"
+#include "plan/plan_json.hpp"
+#include "plan/schedule/check.hpp"
+#include "plan/schedule/pytorch_csv.hpp"
+#include "plan/schedule/text.hpp"
+#include "plan/trace/trace_json.hpp"
+#include "sim/scenario/scenario_json.hpp"
+
+namespace tw::cli {
+namespace {
+
+using Described = Result<DocumentSummary>;
+
+bool is_plan(std::string_view text, std::string_view) {
+    return documents::schema_of(text) == "trainwright/plan";
+}
+bool is_trace(std::string_view text, std::string_view) {
+    return documents::schema_of(text) == "trainwright/trace";
+}
+bool is_scenario(std::string_view text, std::string_view) {
+    return documents::schema_of(text) == "trainwright/scenario";
+}
+bool is_schedule_text(std::string_view text, std::string_view) {
+    return text.starts_with("trainwright-schedule ");
+}
+
+// Its first cell that is not empty is an action.
+bool is_schedule_csv(std::string_view text, std::string_view filename) {
+    const std::size_t begin = text.find_first_not_of(" ,\r\n");
+    if (!filename.ends_with(".csv") || begin == std::string_view::npos) return false;
+    return parse_token(text.substr(begin, text.find_first_of(",\r\n", begin) - begin)).has_value();
+}
+
+Described describe_plan(std::string_view text, std::string_view filename) {
+    const auto json = parse_json(text, filename);
+    if (!json) return json.errors();
+    const auto document = plan_document_from_json(*json, filename);
+    if (!document) return document.errors();
+    const ParallelPlan& plan = document->plan;
+    const PlanCheck check = check_plan(document->graph, document->cluster, plan);
+    DocumentSummary summary;
+    summary.title =
+        fmt::format("{} on {}: {}", document->model_name, document->cluster.name, tw::summary(plan));
+    summary.facts = {
+        {"model",
+         fmt::format("{}, {} parameters", document->model_name, format_count(document->graph.parameters()))},
+        {"cluster",
+         fmt::format("{}, {} devices", document->cluster.name, format_count(document->cluster.devices()))},
+        {"plan", tw::summary(plan)},
+        {"stages", std::to_string(plan.stage_count())},
+        {"microbatches", std::to_string(plan.microbatches)},
+        {"global batch", format_count(plan.global_batch)},
+        {"sequence length", format_count(plan.seq_len)},
+        {"semantics", std::string(to_string(plan.semantics))},
+        {"legal", check.errors.empty()
+                      ? "yes"
+                      : fmt::format("no: {} rules are broken (trainwright check)", check.errors.size())}};
+    summary.warnings = check.warnings;
+    return summary;
+}
+
+Described describe_trace(std::string_view text, std::string_view filename) {
+    const auto json = parse_json(text, filename);
+    if (!json) return json.errors();
+    const auto trace = trace_from_json(*json);
+    if (!trace) return trace.errors();
+    std::size_t events = 0;
+    for (const RankTrace& rank : trace->ranks)
+        events += rank.events.size();
+    DocumentSummary summary;
+    summary.title =
+        fmt::format("{} trace of {} ranks, {} steps", trace->origin, trace->ranks.size(), trace->steps);
+    summary.facts = {{"title", trace->title},
+                     {"origin", trace->origin},
+                     {"ranks", std::to_string(trace->ranks.size())},
+                     {"steps", std::to_string(trace->steps)},
+                     {"events", format_count(static_cast<std::int64_t>(events))}};
+    return summary;
+}
+
+Described describe_scenario(std::string_view text, std::string_view filename) {
+    const auto json = parse_json(text, filename);
+    if (!json) return json.errors();
+    const auto scenario = scenario_from_json(*json, filename);
+    if (!scenario) return scenario.errors();
+    DocumentSummary summary;
+    summary.title =
+        fmt::format("{} slow ranks, {} delays, {} slow and {} dead network interfaces{}",
+                    scenario->slow_ranks.size(), scenario->delays.size(), scenario->slow_nics.size(),
+                    scenario->dead_nics.size(), scenario->jitter.any() ? ", jitter" : "");
+    summary.facts = {{"steps", std::to_string(scenario->steps)},
+                     {"contention", scenario->contention ? "yes" : "no"}};
+    return summary;
+}
+
+Described describe_schedule_text(std::string_view text, std::string_view) {
+    const auto schedule = parse_schedule(text);
+    if (!schedule) return schedule.errors();
+    if (Errors errors = check_schedule(*schedule); !errors.empty()) return errors;
+    DocumentSummary summary;
+    summary.title = fmt::format("{}: {} ranks, {} stages, {} microbatches, proven", schedule->generator,
+                                schedule->ranks(), schedule->stages, schedule->microbatches);
+    summary.facts = {{"instructions", format_count(static_cast<std::int64_t>(schedule->instruction_count()))},
+                     {"steps end with", std::string(to_string(schedule->boundary))},
+                     {"semantics", std::string(to_string(schedule->semantics))}};
+    return summary;
+}
+
+Described describe_schedule_csv(std::string_view text, std::string_view) {
+    const auto order = read_pytorch_csv(text);
+    if (!order) return order.errors();
+    if (Errors errors = check_order(*order); !errors.empty()) return errors;
+    DocumentSummary summary;
+    summary.title = fmt::format("{} ranks, {} stages, {} microbatches, proven", order->ranks.size(),
+                                order->stages, order->microbatches);
+    summary.facts = {{"ranks", std::to_string(order->ranks.size())},
+                     {"stages", std::to_string(order->stages)},
+                     {"microbatches", std::to_string(order->microbatches)},
+                     {"splits backward", order->splits_backward ? "yes" : "no"}};
+    return summary;
+}
+
+constexpr std::array kKinds = {
+    DocumentKind{"trainwright plan", is_plan, describe_plan},
+    DocumentKind{"trainwright trace", is_trace, describe_trace},
+    DocumentKind{"trainwright scenario", is_scenario, describe_scenario},
+    DocumentKind{"trainwright schedule", is_schedule_text, describe_schedule_text},
+    DocumentKind{"PyTorch schedule CSV", is_schedule_csv, describe_schedule_csv},
+};
+
+}  // namespace
+
+Result<DocumentSummary> describe_file(const std::string& path) {
+    const auto text = read_text_file(path);
+    if (!text) return text.errors();
+    for (const DocumentKind& kind : kKinds) {
+        if (!kind.sniff(*text, path)) continue;
+        auto summary = kind.describe(*text, path);
+        if (summary) {
+            summary->kind = kind.name;
+            return summary;
+        }
+        Errors errors = summary.errors();
+        for (Error& error : errors) {
+            error.code = ErrorCode::Unreadable;
+            if (error.context.find(path) == std::string::npos)
+                error.context = path + (error.context.empty() ? "" : ": " + error.context);
+        }
+        return errors;
+    }
+    return inspect_text(*text, path);
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,14 @@
+// What a file is, beyond the kinds that models/formats knows: plans, traces, scenarios and schedules.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "models/formats/document.hpp"
+
+namespace tw::cli {
+
+// Tries these kinds first, then inspect_text. All errors of the document at once.
+Result<DocumentSummary> describe_file(const std::string& path);
+
+}  // namespace tw::cli
