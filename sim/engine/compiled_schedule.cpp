@@ -10,24 +10,52 @@ namespace {
 
 constexpr std::uint32_t kNone = CompiledSchedule::kNone;
 
-// Builds the graph in terms of provisional nodes ("units"), then sorts them topologically and writes the
-// final arrays.
+constexpr std::uint32_t kLane = 0x80000000U;
+
+struct Unit {
+    // Distinct predecessors: other units, or lanes' carries (with kLane). Few units have more than four.
+    std::array<std::uint32_t, 4> first{};
+    std::uint32_t count = 0;
+    std::uint32_t slot = 0;
+    std::uint32_t degree = 0, successors = 0;  // edges between units that end and begin here
+};
+
+// Kept from one compilation to the next: half of the time would go to fresh pages.
+struct Scratch {
+    std::vector<Unit> units;
+    std::vector<std::uint32_t> begin_unit, end_unit;  // by instruction
+    std::vector<std::uint32_t> waiting;               // see Compiler::waiting
+    std::vector<std::uint32_t> succ_end, succs, order, time_index;
+};
+
+// Builds the graph in terms of provisional nodes ("units") in one pass over the programs, then sorts them
+// topologically and writes the final arrays.
 class Compiler {
   public:
-    Compiler(const Schedule& schedule, const Replication& replication)
-        : schedule_(schedule), replication_(replication) {}
+    Compiler(const Schedule& schedule, const Replication& replication, Scratch& scratch)
+        : schedule_(schedule),
+          replication_(replication),
+          scratch_(scratch),
+          units_(scratch.units),
+          begin_unit_(scratch.begin_unit),
+          end_unit_(scratch.end_unit) {}
 
     Result<CompiledSchedule> run() {
         number_instructions();
-        assign_lanes();
-        if (!make_units()) return std::move(errors_);
-        link();
+        for (int r = 0; r < out_.ranks; ++r) {
+            if (!add_program(r)) return std::move(errors_);
+        }
+        if (open_transfers_ > 0) {
+            fail(std::to_string(open_transfers_) + " sends or receives have no partner", name_unmatched());
+            return std::move(errors_);
+        }
         return sort_and_write();
     }
 
   private:
     struct Lane {
-        std::uint32_t last = kNone;  // unit that ended it so far
+        std::uint32_t number = kNone;
+        std::uint32_t last = kNone;  // unit that ended it so far, or its carry
     };
 
     [[nodiscard]] const RankProgram& program(int rank) const {
@@ -35,6 +63,11 @@ class Compiler {
     }
     [[nodiscard]] std::string name(int rank, std::uint32_t i) const {
         return "rank " + std::to_string(rank) + ", " + to_string(program(rank).instructions[i]);
+    }
+
+    bool fail(std::string message, std::string context) {
+        errors_.push_back({ErrorCode::Failure, std::move(message), std::move(context), ""});
+        return false;
     }
 
     void number_instructions() {
@@ -50,117 +83,206 @@ class Compiler {
                                          static_cast<std::uint32_t>(program(r).instructions.size()));
         }
         const std::uint32_t total = out_.program_begin.back();
-        lane_of_.resize(total);
-        begin_unit_.assign(total, kNone);
-        end_unit_.assign(total, kNone);
-    }
-
-    void assign_lanes() {
-        std::uint32_t communicators = 1;
-        for (const RankProgram& p : schedule_.programs) {
-            for (const Instruction& i : p.instructions)
-                communicators = std::max(communicators, i.communicator + 1U);
-        }
-        constexpr std::uint32_t kStreams = 7;
-        std::vector<std::uint32_t> table;
-        for (int r = 0; r < out_.ranks; ++r) {
-            table.assign(kStreams * communicators, kNone);
-            const auto& instructions = program(r).instructions;
-            std::uint32_t base = out_.program_begin[static_cast<std::size_t>(r)];
-            for (std::size_t i = 0; i < instructions.size(); ++i) {
-                std::uint32_t& lane =
-                    table[static_cast<std::uint32_t>(instructions[i].stream) * communicators +
-                          instructions[i].communicator];
-                if (lane == kNone) {
-                    lane = out_.lane_count++;
-                    out_.lane_rank.push_back(static_cast<std::uint32_t>(r));
-                }
-                lane_of_[base + i] = lane;
-            }
-            out_.host_lane.push_back(out_.lane_count++);
-            out_.lane_rank.push_back(static_cast<std::uint32_t>(r));
-        }
+        begin_unit_.resize(total);
+        end_unit_.resize(total);
+        out_.anchor.resize(total);
+        units_.clear();
+        units_.reserve(total + 64);
+        microbatches_ = std::int64_t{schedule_.microbatches} * schedule_.steps;
+        scratch_.waiting.assign(static_cast<std::size_t>(microbatches_) *
+                                    static_cast<std::size_t>(schedule_.stages) * 2 *
+                                    static_cast<std::size_t>(replication_.count()),
+                                kNone);
+        mark_units_.assign(static_cast<std::size_t>(schedule_.steps), kNone);
     }
 
     std::uint32_t new_unit(std::uint32_t slot) {
-        unit_slot_.push_back(slot);
-        if (!predecessors_.empty()) predecessors_.emplace_back();
-        return static_cast<std::uint32_t>(unit_slot_.size() - 1);
+        units_.emplace_back().slot = slot;
+        return static_cast<std::uint32_t>(units_.size() - 1);
     }
 
-    bool fail(std::string message, std::string context) {
-        errors_.push_back({ErrorCode::Failure, std::move(message), std::move(context), ""});
-        return false;
-    }
-
-    bool make_units() {
-        const std::uint32_t total = out_.program_begin.back();
-        unit_slot_.reserve(total + 64);
-        const std::int64_t microbatches = std::int64_t{schedule_.microbatches} * schedule_.steps;
-        // Matching of transfers: [replica][gradient][receiving stage][microbatch] -> unit of the end seen
-        // first.
-        const std::size_t plane =
-            static_cast<std::size_t>(microbatches) * static_cast<std::size_t>(schedule_.stages);
-        std::vector<std::uint32_t> waiting(plane * 2 * static_cast<std::size_t>(replication_.count()), kNone);
-        std::map<std::tuple<int, int, int, int, std::uint32_t, int>, std::uint32_t> collectives;
-        std::map<std::tuple<int, int, int, int, std::uint32_t>, int> occurrence;
-        std::size_t open_transfers = 0;
-
-        for (int r = 0; r < out_.ranks; ++r) {
-            const RankProgram& p = program(r);
-            const int replica = r / schedule_.ranks();
-            const std::uint32_t base = out_.program_begin[static_cast<std::size_t>(r)];
-            occurrence.clear();
-            for (std::uint32_t i = 0; i < p.instructions.size(); ++i) {
-                const Instruction& in = p.instructions[i];
-                std::uint32_t unit = kNone;
-                if (is_transfer(in.opcode)) {
-                    const bool grad = in.opcode == Opcode::SendGrad || in.opcode == Opcode::RecvGrad;
-                    const int receiver = is_receive(in.opcode) ? in.stage : in.stage + (grad ? -1 : 1);
-                    if (receiver < 0 || receiver >= schedule_.stages || in.microbatch < 0 ||
-                        in.microbatch >= microbatches) {
-                        return fail("transfer outside the pipeline", name(r, i));
-                    }
-                    std::uint32_t& slot = waiting[((static_cast<std::size_t>(replica) * 2 + (grad ? 1 : 0)) *
-                                                       static_cast<std::size_t>(schedule_.stages) +
-                                                   static_cast<std::size_t>(receiver)) *
-                                                      static_cast<std::size_t>(microbatches) +
-                                                  static_cast<std::size_t>(in.microbatch)];
-                    if (slot == kNone) {
-                        slot = unit = new_unit(out_.slot_of(r, in.duration_class));
-                        ++open_transfers;
-                    } else {
-                        unit = slot;
-                        slot = kNone;
-                        --open_transfers;
-                        // Both ends name the same class; the sender's rank decides the cost.
-                        if (is_send(in.opcode)) unit_slot_[unit] = out_.slot_of(r, in.duration_class);
-                    }
-                } else if (in.group > 0) {
-                    const int nth = occurrence[{static_cast<int>(in.opcode), in.group, in.stage,
-                                                in.microbatch, in.part}]++;
-                    const int domain = in.opcode == Opcode::GradNorm ? 0 : replica;  // a norm is global
-                    auto [it, first] =
-                        collectives.try_emplace({domain, static_cast<int>(in.opcode) * 65536 + in.group,
-                                                 in.stage, in.microbatch, in.part, nth},
-                                                kNone);
-                    if (first) it->second = new_unit(out_.slot_of(r, in.duration_class));
-                    unit = it->second;
-                } else if (const int leader = rendezvous_leader(in, replica); leader != replica) {
-                    // Replicas of a pipeline rank run the same program, so the partner has the same index.
-                    const auto program_index =
-                        static_cast<std::size_t>(leader * schedule_.ranks() + r % schedule_.ranks());
-                    unit = begin_unit_[out_.program_begin[program_index] + i];
-                } else {
-                    unit = new_unit(out_.slot_of(r, in.duration_class));
-                }
-                begin_unit_[base + i] = end_unit_[base + i] = unit;
-            }
+    void add_edge(std::uint32_t unit, std::uint32_t predecessor) {
+        Unit& p = units_[unit];
+        const std::uint32_t inline_count = std::min<std::uint32_t>(p.count, 4);
+        for (std::uint32_t k = 0; k < inline_count; ++k) {
+            if (p.first[k] == predecessor) return;
         }
-        if (open_transfers > 0)
-            return fail(std::to_string(open_transfers) + " sends or receives have no partner",
-                        name_unmatched());
+        if (p.count < 4) {
+            p.first[p.count] = predecessor;
+        } else {
+            std::vector<std::uint32_t>& more = more_predecessors_[unit];
+            if (std::find(more.begin(), more.end(), predecessor) != more.end()) return;
+            more.push_back(predecessor);
+        }
+        if (++p.count > 2) ++joins_;
+        if ((predecessor & kLane) != 0) return;
+        ++p.degree;
+        ++units_[predecessor].successors;
+    }
+
+    template <class Visit>
+    void for_each_predecessor(std::uint32_t unit, Visit&& visit) const {
+        const Unit& p = units_[unit];
+        for (std::uint32_t k = 0; k < std::min<std::uint32_t>(p.count, 4); ++k)
+            visit(p.first[k]);
+        if (p.count > 4) {
+            for (const std::uint32_t more : more_predecessors_.at(unit))
+                visit(more);
+        }
+    }
+
+    std::uint32_t new_lane(int rank) {
+        out_.lane_rank.push_back(static_cast<std::uint32_t>(rank));
+        return out_.lane_count++;
+    }
+
+    // The rank's lanes, by communicator and stream.
+    Lane& lane_of(int rank, const Instruction& in) {
+        constexpr std::size_t kStreams = 7;
+        const std::size_t index = in.communicator * kStreams + static_cast<std::size_t>(in.stream);
+        if (index >= lanes_.size()) lanes_.resize(index + 1);
+        Lane& lane = lanes_[index];
+        if (lane.number == kNone) {
+            lane.number = new_lane(rank);
+            lane.last = lane.number | kLane;
+        }
+        return lane;
+    }
+
+    bool add_program(int r) {
+        const RankProgram& p = program(r);
+        program_ = &p;
+        replica_ = r / schedule_.ranks();
+        const std::uint32_t base = out_.program_begin[static_cast<std::size_t>(r)];
+        const auto size = static_cast<std::uint32_t>(p.instructions.size());
+        lanes_.clear();
+        occurrence_.clear();
+        // The host's carry stands behind the rank's lanes, which are not counted yet.
+        constexpr std::uint32_t kHost = kNone;
+        std::uint32_t anchor = kHost;
+        for (std::uint32_t i = 0; i < size;) {
+            const Instruction& first = p.instructions[i];
+            Lane& lane = lane_of(r, first);
+            std::uint32_t end = i + 1;
+            if (first.batch_group == 0) {
+                const std::uint32_t unit = unit_of(r, i);
+                if (unit == kNone) return false;
+                begin_unit_[base + i] = end_unit_[base + i] = unit;
+                add_edge(unit, lane.last);
+                for (const std::uint32_t w : p.waits_of(i))
+                    add_edge(unit, end_unit_[base + w]);
+                lane.last = unit;
+            } else {
+                while (end < size && p.instructions[end].batch_group == first.batch_group)
+                    ++end;
+                if (!add_batch(r, i, end, lane)) return false;
+            }
+            for (std::uint32_t k = i; k < end; ++k)
+                out_.anchor[base + k] = anchor;
+            if (first.opcode == Opcode::Wait) anchor = end_unit_[base + i];
+            i = end;
+        }
+        const std::uint32_t host = new_lane(r);
+        out_.host_lane.push_back(host);
+        for (std::uint32_t i = 0; i < size && out_.anchor[base + i] == kHost; ++i)
+            out_.anchor[base + i] = host | kLane;
+        lane_last_.resize(out_.lane_count, kNone);
+        for (const Lane& lane : lanes_) {
+            if (lane.number != kNone) lane_last_[lane.number] = lane.last;
+        }
         return true;
+    }
+
+    // One kernel: post, all transfers, done; a lone transfer needs neither.
+    bool add_batch(int r, std::uint32_t begin, std::uint32_t end, Lane& lane) {
+        const RankProgram& p = *program_;
+        const std::uint32_t base = out_.program_begin[static_cast<std::size_t>(r)];
+        const bool alone = end - begin == 1;
+        const std::uint32_t post = alone ? unit_of(r, begin) : new_unit(0);
+        if (post == kNone) return false;
+        const std::uint32_t done = alone ? post : new_unit(0);
+        add_edge(post, lane.last);
+        for (std::uint32_t k = begin; k < end; ++k) {
+            for (const std::uint32_t w : p.waits_of(k))
+                add_edge(post, end_unit_[base + w]);
+            begin_unit_[base + k] = post;
+            end_unit_[base + k] = done;
+            if (alone) break;
+            const std::uint32_t unit = unit_of(r, k);
+            if (unit == kNone) return false;
+            add_edge(unit, post);
+            add_edge(done, unit);
+        }
+        lane.last = done;
+        return true;
+    }
+
+    // The unit of an instruction, which it shares with its partners; kNone after an error.
+    std::uint32_t unit_of(int r, std::uint32_t i) {
+        const Instruction& in = program_->instructions[i];
+        const int replica = replica_;
+        if (is_transfer(in.opcode)) return unit_of_transfer(r, i);
+        std::uint32_t unit = kNone;
+        if (in.group > 0) {
+            const int nth =
+                occurrence_[{static_cast<int>(in.opcode), in.group, in.stage, in.microbatch, in.part}]++;
+            const int domain = in.opcode == Opcode::GradNorm ? 0 : replica;  // a norm is global
+            auto [it, is_first] =
+                collectives_.try_emplace({domain, static_cast<int>(in.opcode) * 65536 + in.group, in.stage,
+                                          in.microbatch, in.part, nth},
+                                         kNone);
+            if (is_first) it->second = new_unit(out_.slot_of(r, in.duration_class));
+            unit = it->second;
+        } else if (const int leader = rendezvous_leader(in, replica); leader != replica) {
+            // Replicas of a pipeline rank run the same program, so the partner has the same index.
+            const auto program_index =
+                static_cast<std::size_t>(leader * schedule_.ranks() + r % schedule_.ranks());
+            unit = begin_unit_[out_.program_begin[program_index] + i];
+        } else {
+            unit = new_unit(out_.slot_of(r, in.duration_class));
+        }
+        if (in.opcode == Opcode::GradNorm) barrier_units_.push_back(unit);
+        const bool backward = in.opcode == Opcode::Backward || in.opcode == Opcode::BackwardInput;
+        if (backward && in.stage == 0 &&
+            in.microbatch % schedule_.microbatches == schedule_.microbatches - 1) {
+            mark_units_[static_cast<std::size_t>(in.microbatch / schedule_.microbatches)] = unit;
+        }
+        return unit;
+    }
+
+    // Where the unit of a transfer's first end waits for the second, by replica, direction, receiving stage
+    // and microbatch; null outside the pipeline.
+    std::uint32_t* waiting(const Instruction& in, int replica) {
+        const bool grad = in.opcode == Opcode::SendGrad || in.opcode == Opcode::RecvGrad;
+        const int receiver = is_receive(in.opcode) ? in.stage : in.stage + (grad ? -1 : 1);
+        if (receiver < 0 || receiver >= schedule_.stages || in.microbatch < 0 ||
+            in.microbatch >= microbatches_)
+            return nullptr;
+        const auto row =
+            static_cast<std::size_t>((replica * 2 + (grad ? 1 : 0)) * schedule_.stages + receiver);
+        return &scratch_.waiting[row * static_cast<std::size_t>(microbatches_) +
+                                 static_cast<std::size_t>(in.microbatch)];
+    }
+
+    std::uint32_t unit_of_transfer(int r, std::uint32_t i) {
+        const Instruction& in = program_->instructions[i];
+        std::uint32_t* first_end = waiting(in, replica_);
+        if (first_end == nullptr) {
+            fail("transfer outside the pipeline", name(r, i));
+            return kNone;
+        }
+        const std::uint32_t slot = out_.slot_of(r, in.duration_class);
+        std::uint32_t unit = *first_end;
+        if (unit == kNone) {
+            *first_end = unit = new_unit(slot);
+            ++open_transfers_;
+            return unit;
+        }
+        *first_end = kNone;
+        --open_transfers_;
+        // Both ends name the same class; the sender's rank decides the cost.
+        if (is_send(in.opcode)) units_[unit].slot = slot;
+        return unit;
     }
 
     // The replica whose node this replica shares: its own where the instruction does not rendezvous with
@@ -171,172 +293,86 @@ class Compiler {
         return is_compute(in.opcode) ? replica - replica % replication_.tensor : replica;
     }
 
-    [[nodiscard]] std::string name_unmatched() const {
-        std::vector<int> seen(unit_slot_.size(), 0);
-        for (std::uint32_t u : begin_unit_)
-            ++seen[u];
+    [[nodiscard]] std::string name_unmatched() {
         for (int r = 0; r < out_.ranks; ++r) {
-            const std::uint32_t base = out_.program_begin[static_cast<std::size_t>(r)];
             for (std::uint32_t i = 0; i < program(r).instructions.size(); ++i) {
-                if (is_transfer(program(r).instructions[i].opcode) && seen[begin_unit_[base + i]] == 1)
-                    return name(r, i);
+                const Instruction& in = program(r).instructions[i];
+                if (is_transfer(in.opcode) && *waiting(in, r / schedule_.ranks()) != kNone) return name(r, i);
             }
         }
         return {};
     }
 
-    // Distinct predecessors of a unit, as codes: below lane_count a lane's carry, above it a unit. Few have
-    // more than four.
-    struct Predecessors {
-        std::array<std::uint32_t, 4> first;
-        std::uint32_t count = 0;
-    };
-
-    void add_edge(std::uint32_t unit, std::uint32_t predecessor) {
-        Predecessors& p = predecessors_[unit];
-        const std::uint32_t inline_count = std::min<std::uint32_t>(p.count, 4);
-        for (std::uint32_t k = 0; k < inline_count; ++k) {
-            if (p.first[k] == predecessor) return;
-        }
-        if (p.count < 4) {
-            p.first[p.count++] = predecessor;
-            return;
-        }
-        std::vector<std::uint32_t>& more = more_predecessors_[unit];
-        if (std::find(more.begin(), more.end(), predecessor) != more.end()) return;
-        more.push_back(predecessor);
-        ++p.count;
-    }
-
-    template <class Visit>
-    void for_each_predecessor(std::uint32_t unit, Visit&& visit) const {
-        const Predecessors& p = predecessors_[unit];
-        for (std::uint32_t k = 0; k < std::min<std::uint32_t>(p.count, 4); ++k)
-            visit(p.first[k]);
-        if (p.count > 4) {
-            for (const std::uint32_t more : more_predecessors_.at(unit))
-                visit(more);
-        }
-    }
-
-    [[nodiscard]] std::uint32_t code(std::uint32_t unit) const { return out_.lane_count + unit; }
-
-    void link() {
-        std::vector<std::uint32_t> lane_last(out_.lane_count, kNone);
-        predecessors_.resize(unit_slot_.size());
-        out_.anchor.resize(out_.program_begin.back());
-        std::vector<std::uint32_t> group_post;  // of the batch group being collected, by group number
-        for (int r = 0; r < out_.ranks; ++r) {
-            const RankProgram& p = program(r);
-            const std::uint32_t base = out_.program_begin[static_cast<std::size_t>(r)];
-            std::uint32_t anchor = out_.host_lane[static_cast<std::size_t>(r)];
-            for (std::uint32_t i = 0; i < p.instructions.size();) {
-                const Instruction& first = p.instructions[i];
-                std::uint32_t end = i + 1;
-                if (first.batch_group > 0) {
-                    while (end < p.instructions.size() &&
-                           p.instructions[end].batch_group == first.batch_group)
-                        ++end;
-                }
-                const std::uint32_t lane = lane_of_[base + i];
-                const std::uint32_t before = lane_last[lane] == kNone ? lane : code(lane_last[lane]);
-                if (end - i == 1) {
-                    const std::uint32_t unit = begin_unit_[base + i];
-                    add_edge(unit, before);
-                    for (const std::uint32_t w : p.waits_of(i))
-                        add_edge(unit, code(end_unit_[base + w]));
-                    lane_last[lane] = unit;
-                } else {  // one kernel: post, all transfers, done
-                    const std::uint32_t post = new_unit(0);
-                    const std::uint32_t done = new_unit(0);
-                    add_edge(post, before);
-                    for (std::uint32_t k = i; k < end; ++k) {
-                        for (const std::uint32_t w : p.waits_of(k))
-                            add_edge(post, code(end_unit_[base + w]));
-                        add_edge(begin_unit_[base + k], code(post));
-                        add_edge(done, code(begin_unit_[base + k]));
-                        begin_unit_[base + k] = post;
-                    }
-                    for (std::uint32_t k = i; k < end; ++k)
-                        end_unit_[base + k] = done;
-                    lane_last[lane] = done;
-                }
-                for (std::uint32_t k = i; k < end; ++k)
-                    out_.anchor[base + k] = anchor;
-                if (first.opcode == Opcode::Wait) anchor = code(end_unit_[base + i]);
-                i = end;
-            }
-        }
-        lane_last_ = std::move(lane_last);
-    }
-
     Result<CompiledSchedule> sort_and_write() {
-        const auto units = static_cast<std::uint32_t>(unit_slot_.size());
-        // Successors (CSR) for Kahn's algorithm.
-        std::vector<std::uint32_t> succ_begin(units + 2, 0), degree(units, 0);
+        const auto units = static_cast<std::uint32_t>(units_.size());
+        // Successors (CSR) for Kahn's algorithm; filling moves each begin to its end.
+        std::vector<std::uint32_t>& succ_end = scratch_.succ_end;
+        succ_end.resize(units);
+        std::uint32_t edges = 0;
+        for (std::uint32_t u = 0; u < units; ++u) {
+            succ_end[u] = edges;
+            edges += units_[u].successors;
+        }
+        std::vector<std::uint32_t>& succs = scratch_.succs;
+        succs.resize(edges);
         for (std::uint32_t u = 0; u < units; ++u) {
             for_each_predecessor(u, [&](std::uint32_t pred) {
-                if (pred < out_.lane_count) return;
-                ++succ_begin[pred - out_.lane_count + 2];
-                ++degree[u];
+                if ((pred & kLane) == 0) succs[succ_end[pred]++] = u;
             });
         }
-        for (std::uint32_t u = 0; u < units; ++u)
-            succ_begin[u + 2] += succ_begin[u + 1];
-        std::vector<std::uint32_t> succs(succ_begin[units + 1]);
-        for (std::uint32_t u = 0; u < units; ++u) {  // filling moves each begin to its unit's place
-            for_each_predecessor(u, [&](std::uint32_t pred) {
-                if (pred >= out_.lane_count) succs[succ_begin[pred - out_.lane_count + 1]++] = u;
-            });
-        }
-        std::vector<std::uint32_t> order;
+        std::vector<std::uint32_t>& order = scratch_.order;
+        order.clear();
         order.reserve(units);
         for (std::uint32_t u = 0; u < units; ++u) {
-            if (degree[u] == 0) order.push_back(u);
+            if (units_[u].degree == 0) order.push_back(u);
         }
         for (std::size_t head = 0; head < order.size(); ++head) {
             const std::uint32_t u = order[head];
-            for (std::uint32_t k = succ_begin[u]; k < succ_begin[u + 1]; ++k) {
-                if (--degree[succs[k]] == 0) order.push_back(succs[k]);
+            for (std::uint32_t k = succ_end[u] - units_[u].successors; k < succ_end[u]; ++k) {
+                if (--units_[succs[k]].degree == 0) order.push_back(succs[k]);
             }
         }
         if (order.size() != units) {
-            for (int r = 0; r < out_.ranks; ++r) {
-                const std::uint32_t base = out_.program_begin[static_cast<std::size_t>(r)];
-                for (std::uint32_t i = 0; i < program(r).instructions.size(); ++i) {
-                    if (degree[begin_unit_[base + i]] > 0) {
-                        fail("deadlock: " + std::to_string(units - order.size()) +
-                                 " instructions wait for each other",
-                             name(r, i));
-                        return std::move(errors_);
-                    }
-                }
-            }
+            fail("deadlock: " + std::to_string(units - order.size()) + " instructions wait for each other",
+                 name_stuck());
+            return std::move(errors_);
         }
         write(order);
         return std::move(out_);
     }
 
+    [[nodiscard]] std::string name_stuck() const {
+        for (int r = 0; r < out_.ranks; ++r) {
+            const std::uint32_t base = out_.program_begin[static_cast<std::size_t>(r)];
+            for (std::uint32_t i = 0; i < program(r).instructions.size(); ++i) {
+                if (units_[begin_unit_[base + i]].degree > 0) return name(r, i);
+            }
+        }
+        return {};
+    }
+
     void write(const std::vector<std::uint32_t>& order) {
-        std::vector<std::uint32_t> time_index(unit_slot_.size());
-        out_.pred0.reserve(order.size() + 64);
-        out_.pred1.reserve(order.size() + 64);
-        out_.slot.reserve(order.size() + 64);
+        std::vector<std::uint32_t>& time_index = scratch_.time_index;
+        time_index.resize(units_.size());
+        const std::size_t nodes = order.size() + joins_;
+        out_.pred0.resize(nodes);
+        out_.pred1.resize(nodes);
+        out_.slot.resize(nodes);
+        std::uint32_t position = 0;
         const auto resolve = [&](std::uint32_t pred) {
-            return pred < out_.lane_count ? pred : time_index[pred - out_.lane_count];
+            return (pred & kLane) != 0 ? pred & ~kLane : time_index[pred];
         };
         const auto emit = [&](std::uint32_t a, std::uint32_t b, std::uint32_t slot) {
-            out_.pred0.push_back(a);
-            out_.pred1.push_back(b);
-            out_.slot.push_back(slot);
-            return static_cast<std::uint32_t>(out_.lane_count + out_.slot.size() - 1);
+            out_.pred0[position] = a;
+            out_.pred1[position] = b;
+            out_.slot[position] = slot;
+            return out_.lane_count + position++;
         };
         std::vector<std::uint32_t> distinct;
         for (const std::uint32_t u : order) {
-            const Predecessors& p = predecessors_[u];
-            if (p.count <=
-                2) {  // the first predecessor is always there: a lane's carry or what came before in it
-                time_index[u] = emit(resolve(p.first[0]), resolve(p.first[p.count - 1]), unit_slot_[u]);
+            const Unit& p = units_[u];
+            if (p.count <= 2) {  // the first is always there: a lane's carry or what came before in it
+                time_index[u] = emit(resolve(p.first[0]), resolve(p.first[p.count - 1]), p.slot);
                 continue;
             }
             distinct.clear();
@@ -348,12 +384,11 @@ class Compiler {
                 if (distinct.size() % 2 == 1) distinct[kept++] = distinct.back();
                 distinct.resize(kept);
             }
-            time_index[u] = emit(distinct.front(), distinct.back(), unit_slot_[u]);
+            time_index[u] = emit(distinct.front(), distinct.back(), p.slot);
         }
         out_.lane_end.resize(out_.lane_count);
-        for (std::uint32_t lane = 0; lane < out_.lane_count; ++lane) {
-            out_.lane_end[lane] = lane_last_[lane] == kNone ? lane : time_index[lane_last_[lane]];
-        }
+        for (std::uint32_t lane = 0; lane < out_.lane_count; ++lane)
+            out_.lane_end[lane] = lane_last_[lane] == kNone ? lane : resolve(lane_last_[lane]);
         const std::uint32_t total = out_.program_begin.back();
         out_.begin_node.resize(total);
         out_.end_node.resize(total);
@@ -362,46 +397,44 @@ class Compiler {
         for (std::uint32_t i = 0; i < total; ++i) {
             out_.begin_node[i] = time_index[begin_unit_[i]];
             out_.end_node[i] = time_index[end_unit_[i]];
-            if (out_.anchor[i] >= out_.lane_count)
-                out_.anchor[i] = time_index[out_.anchor[i] - out_.lane_count];
-            const std::uint32_t position = out_.end_node[i] - out_.lane_count;
-            (out_.host0[position] == kNone ? out_.host0 : out_.host1)[position] = i;
+            out_.anchor[i] = resolve(out_.anchor[i]);
+            const std::uint32_t at = out_.end_node[i] - out_.lane_count;
+            (out_.host0[at] == kNone ? out_.host0 : out_.host1)[at] = i;
         }
-        std::vector<std::uint32_t> marks(static_cast<std::size_t>(schedule_.steps), kNone);
-        for (int r = 0; r < out_.ranks; ++r) {
-            const auto& instructions = program(r).instructions;
-            for (std::uint32_t i = 0; i < instructions.size(); ++i) {
-                const Instruction& in = instructions[i];
-                const std::uint32_t t = out_.end_node[out_.program_begin[static_cast<std::size_t>(r)] + i];
-                if (in.opcode == Opcode::GradNorm &&
-                    (out_.barrier_nodes.empty() || out_.barrier_nodes.back() != t)) {
-                    out_.barrier_nodes.push_back(t);
-                }
-                const bool backward = in.opcode == Opcode::Backward || in.opcode == Opcode::BackwardInput;
-                if (backward && in.stage == 0 &&
-                    in.microbatch % schedule_.microbatches == schedule_.microbatches - 1) {
-                    marks[static_cast<std::size_t>(in.microbatch / schedule_.microbatches)] = t;
-                }
-            }
+        for (const std::uint32_t unit : barrier_units_) {
+            const std::uint32_t t = time_index[unit];
+            if (out_.barrier_nodes.empty() || out_.barrier_nodes.back() != t) out_.barrier_nodes.push_back(t);
         }
-        for (const std::uint32_t mark : marks) {
-            if (mark != kNone) out_.step_marks.push_back(mark);
+        for (const std::uint32_t unit : mark_units_) {
+            if (unit != kNone) out_.step_marks.push_back(time_index[unit]);
         }
     }
 
     const Schedule& schedule_;
     const Replication& replication_;
+    Scratch& scratch_;
+    std::vector<Unit>& units_;
+    std::vector<std::uint32_t>&begin_unit_, &end_unit_;
     CompiledSchedule out_;
-    std::vector<std::uint32_t> lane_of_, begin_unit_, end_unit_, unit_slot_, lane_last_;
-    std::vector<Predecessors> predecessors_;
-    std::map<std::uint32_t, std::vector<std::uint32_t>> more_predecessors_;
+    std::int64_t microbatches_ = 1;
+    std::map<std::uint32_t, std::vector<std::uint32_t>> more_predecessors_;  // beside the first four
+    std::size_t joins_ = 0;                 // nodes that units with more than two need
+    const RankProgram* program_ = nullptr;  // that is added
+    int replica_ = 0;
+    std::vector<Lane> lanes_;               // of the program that is added
+    std::vector<std::uint32_t> lane_last_;  // by lane; kNone: a host's
+    std::size_t open_transfers_ = 0;
+    std::map<std::tuple<int, int, int, int, std::uint32_t, int>, std::uint32_t> collectives_;
+    std::map<std::tuple<int, int, int, int, std::uint32_t>, int> occurrence_;  // in the program that is added
+    std::vector<std::uint32_t> barrier_units_, mark_units_;
     Errors errors_;
 };
 
 }  // namespace
 
 Result<CompiledSchedule> compile_schedule(const Schedule& schedule, const Replication& replication) {
-    return Compiler(schedule, replication).run();
+    thread_local Scratch scratch;
+    return Compiler(schedule, replication, scratch).run();
 }
 
 }  // namespace tw
