@@ -21,6 +21,9 @@ constexpr std::array kFactsDeepSpeed = {
 };
 
 constexpr std::array kFactsMegatron = {
+    FrameworkFact{
+        "scatter_gather", "pipeline transfers split over tp",
+        "DeepSpeed runtime/pipe/engine.py: is_pipe_partitioned = is_model_parallel, and gradients alike"},
     FrameworkFact{"step_bytes", "4: the partition's gradient in fp32",
                   "DeepSpeed runtime/zero/stage_1_and_2.py, step: single_grad_partition; "
                   "runtime/fp16/fused_optimizer.py alike"},
@@ -47,9 +50,11 @@ constexpr std::array kFactsBigScience = {
     kFactsMegatron[4],
     kFactsMegatron[5],
     kFactsMegatron[6],
-    FrameworkFact{"dropout", "none",
-                  "bigscience train/tr11-176B-ml/tr11-176B-ml.slurm sets --hidden-dropout and "
-                  "--attention-dropout 0.0 (recalled)"},
+    kFactsMegatron[7],
+    FrameworkFact{
+        "zero_stage", "1",
+        "bigscience train/tr3-1B3-baseline/tr3m-1B3-pile.slurm and tr1-13B-round1.slurm: ZERO_STAGE=1"},
+    FrameworkFact{"dropout", "0.1 and 0.1", "tr3m-1B3-pile.slurm and tr11-176B-ml.slurm set neither"},
     FrameworkFact{"heads", "96",
                   "bigscience train/tr11-176B-ml/chronicles-prequel.md: NHEADS=96 with hidden 14400"},
 };
@@ -71,6 +76,7 @@ constexpr FrameworkDefaults make_deepspeed() {
 
 constexpr FrameworkDefaults megatron(std::string_view name, std::string_view versions) {
     FrameworkDefaults d;
+    d.scatter_gather = true;
     d.name = name;
     d.versions = versions;
     d.attention = AttentionKernel::Unfused;
@@ -88,8 +94,8 @@ constexpr FrameworkDefaults megatron(std::string_view name, std::string_view ver
 
 constexpr FrameworkDefaults make_bigscience() {
     FrameworkDefaults d =
-        megatron("megatron-deepspeed-bigscience", "bigscience-workshop/Megatron-DeepSpeed, 2022");
-    d.dropout = false;
+        megatron("megatron-deepspeed-bigscience", "bigscience-workshop/Megatron-DeepSpeed, 2021-2022");
+    d.zero_stage = 1;
     d.heads = 96;
     d.facts = kFactsBigScience;
     return d;

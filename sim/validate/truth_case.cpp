@@ -179,7 +179,7 @@ Result<const FrameworkDefaults*> framework_of(const TruthRow& row) {
         name = row.compile                          ? "pytorch-compile"
                : says(row.precision, "bf16_params") ? "pytorch-bf16"
                                                     : "pytorch";
-    } else if (says(f, "bigscience")) {
+    } else if (says(f, "bigscience") || (says(source, "bigscience") && says(f, "deepspeed"))) {
         name = "megatron-deepspeed-bigscience";
     } else if (says(f, "megatron-deepspeed")) {
         name = "megatron-deepspeed";

@@ -1,0 +1,130 @@
+// Scores of predictions: arithmetic on small examples, decoding of the three shapes of measured rows, and the
+// published rows where they are at hand.
+#include "sim/validate/validate.hpp"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "sim/validate/validate_json.hpp"
+#include "sim/validate/validate_text.hpp"
+
+namespace tw {
+namespace {
+
+TEST(Score, ErrorsOfThreePairs) {
+    const std::vector<Pair> pairs = {{1.1, 1.0}, {0.9, 1.0}, {2.4, 2.0}};
+    const ErrorScore s = score_errors(pairs);
+    EXPECT_EQ(s.compared, 3);
+    EXPECT_NEAR(s.mape, (0.1 + 0.1 + 0.2) / 3, 1e-12);
+    EXPECT_NEAR(s.bias, 0.2 / 3, 1e-12);
+    EXPECT_NEAR(s.median_ape, 0.1, 1e-12);
+    EXPECT_NEAR(s.p90_ape, 0.1 + 0.8 * 0.1, 1e-12);  // between the second and the third
+    EXPECT_EQ(score_errors({}).compared, 0);
+}
+
+TEST(Score, KendallCountsPairsWithinGroupsOnly) {
+    const std::vector<std::vector<Pair>> groups = {{{1, 1}, {2, 2}, {3, 3}}, {{2, 1}, {1, 2}}};
+    EXPECT_NEAR(*kendall_tau(groups), (3.0 - 1.0) / 4.0, 1e-12);
+    const std::vector<std::vector<Pair>> tied = {{{1, 5}, {2, 5}}};
+    EXPECT_FALSE(kendall_tau(tied).has_value());
+}
+
+constexpr const char* kMain = R"([{"id": "a", "source": "s", "status": "ok", "unit": "iteration",
+  "model": {"name": "GPT", "family": "gpt-dense", "layers": 24, "hidden": 1024, "heads": 16, "vocab": 50257, "seq_len": 1024},
+  "precision": "fp16", "hardware": {"gpu": "A100", "gpu_mem_gb": 80, "gpus_per_node": 8, "inter_node": "4x HDR 200 Gb/s"},
+  "gpus": 16, "dp": 4, "tp": 2, "pp": 2, "micro_batch": 2.0, "global_batch": 64, "recompute": "full",
+  "framework": "Megatron-LM", "iteration_time_s": 1.0, "memory_gb": 10, "memory_kind": "GiB, torch max allocated"},
+ {"id": "b", "model": {"name": "GPT", "family": "gpt-dense"}, "hardware": {"gpu": "A100"}, "framework": "Megatron-LM"}])";
+
+TEST(Truth, MainSchemaBecomesAPlan) {
+    const auto rows = read_truth_text(kMain, "runs/small.json");
+    ASSERT_TRUE(rows) << to_string(rows.errors());
+    ASSERT_EQ(rows->size(), 2u);
+    const TruthRow& row = rows->front();
+    EXPECT_EQ(row.file, "small");
+    EXPECT_DOUBLE_EQ(row.memory_bytes, 10 * 1073741824.0);
+    EXPECT_EQ(row.memory_kind, MemoryKind::Allocated);
+    const auto c = make_case(row);
+    ASSERT_TRUE(c) << to_string(c.errors());
+    EXPECT_EQ(c->plan.microbatches, 8);
+    EXPECT_EQ(c->plan.recompute, RecomputeMode::Full);
+    EXPECT_EQ(c->plan.precision.compute, Precision::Fp16);
+    EXPECT_EQ(c->plan.framework, "megatron-2022");
+    EXPECT_EQ(c->cluster.devices(), 16);
+    // 4 links of 200 Gb/s, shared by the node.
+    const NodeType& node = c->cluster.groups.front().type;
+    EXPECT_NEAR(node.nics * node.nic_bandwidth.value, 100e9, 1);
+    const auto refused = make_case((*rows)[1]);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.errors().front().message, "layers missing");
+}
+
+TEST(Truth, FunctionalTestsAndSingleDevices) {
+    const auto functional = read_truth_text(
+        R"([{"test": "gpt__gpt3_mcore_te_tp1_pp4_vp1", "golden": "golden_values_dev_dgx_a100.json", "median_iter_s": 0.2,
+             "max_mem_bytes": 2e9, "args": {"num-layers": 12, "hidden-size": 512, "num-attention-heads": 8,
+             "micro-batch-size": 4, "global-batch-size": 32, "seq-length": 1024, "tensor-model-parallel-size": 1,
+             "pipeline-model-parallel-size": 4, "num-layers-per-virtual-pipeline-stage": 1, "bf16": true}}])",
+        "f.json");
+    ASSERT_TRUE(functional) << to_string(functional.errors());
+    const auto c = make_case(functional->front());
+    ASSERT_TRUE(c) << to_string(c.errors());
+    EXPECT_EQ(c->plan.virtual_stages, 3);
+    EXPECT_EQ(c->plan.mesh.dp, 2);
+    EXPECT_EQ(c->plan.schedule, "interleaved");
+    EXPECT_EQ(c->plan.attention, AttentionKernel::Unfused);
+
+    const auto single = read_truth_text(
+        R"([{"model": "tiny", "layers": 2, "hidden": 256, "heads": 8, "kv_heads": 8, "ffn": 1024, "vocab": 1000, "llama": 0,
+             "micro_batch": 8, "seq_len": 128, "accumulation": 4, "mode": "eager", "recompute": "none",
+             "precision": "bf16_autocast", "step_s": 0.01, "max_allocated": 1e8, "hardware": "1x H200"}])",
+        "s.json");
+    ASSERT_TRUE(single) << to_string(single.errors());
+    const auto s = make_case(single->front());
+    ASSERT_TRUE(s) << to_string(s.errors());
+    EXPECT_EQ(s->plan.framework, "pytorch");
+    EXPECT_TRUE(s->plan.precision.autocast);
+    EXPECT_EQ(s->plan.microbatches, 4);
+}
+
+TEST(Truth, UnreadableDocumentsAreRefused) {
+    EXPECT_FALSE(read_truth_text("{}", "x.json"));
+    EXPECT_FALSE(read_truth_text(R"([{"who": 1}])", "x.json"));
+    EXPECT_FALSE(read_truth_text("[1]", "x.json"));
+    const auto wrong =
+        read_truth_text(R"([{"id": "a", "hardware": {"gpu": 7}, "model": {"layers": 1.5}}])", "x.json");
+    ASSERT_TRUE(wrong);
+    EXPECT_FALSE(wrong->front().errors.empty());
+    EXPECT_FALSE(make_case(wrong->front()));
+}
+
+TEST(Validate, PublishedRows) {
+    const std::string folder = TW_SOURCE_DIR "/../shared/truth/";
+    if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no measured training runs at " << folder;
+    const auto report = validate({folder + "korthikanti_mtnlg.json", folder + "h200_single.json"}, false);
+    ASSERT_TRUE(report) << to_string(report.errors());
+    ASSERT_EQ(report->sources.size(), 2u);
+    const SourceScore& kor = report->sources[0];
+    EXPECT_EQ(kor.rows, 26);
+    EXPECT_EQ(kor.compared, 17);
+    EXPECT_LT(kor.time_blind.median_ape, 0.05);
+    EXPECT_EQ(kor.memory.compared, 0);  // analytic figures are not measurements
+    // Eager PyTorch under autocast: the ledger's addends are those of the allocator.
+    for (const ValidationRow& row : report->rows) {
+        const bool exact = row.framework == "pytorch" && row.truth.recompute == "none" &&
+                           row.truth.model.document.empty() && !row.truth.model.family.empty();
+        if (!exact || !row.has_memory()) continue;
+        EXPECT_NEAR(row.blind.memory_bytes / row.truth.memory_bytes, 1.0, 0.01) << row.truth.id;
+    }
+    const Json json = validation_to_json(*report);
+    EXPECT_EQ(json["sources"][0]["file"], "korthikanti_mtnlg");
+    EXPECT_TRUE(json["sources"][0]["memory"]["mape"].is_null());
+    EXPECT_EQ(json["rows"].size(), report->rows.size());
+    EXPECT_NE(scatter_svg(*report).find("h200_single"), std::string::npos);
+    EXPECT_NE(accuracy_page(*report).find("| korthikanti_mtnlg"), std::string::npos);
+    EXPECT_EQ(validation_table(*report).rows(), 2u);
+}
+
+}  // namespace
+}  // namespace tw
