@@ -35,6 +35,7 @@ WorkShape ParallelPlan::work_shape(const LayerGraph& graph) const {
     shape.fused_elementwise = kernels.fused_elementwise;
     shape.autocast = precision.autocast;
     shape.grad_accumulation_fused = kernels.grad_accumulation_fused;
+    shape.loss = kernels.loss;
     shape.gradient_fp32 = precision.gradient_fp32;
     shape.padded_vocab = graph.vocab > 0 ? tw::padded_vocab(graph.vocab, vocab_divisor, mesh.tp) : 0;
     shape.expert_imbalance = expert_imbalance;

@@ -29,25 +29,36 @@ void lm_head_forward(WorkBuilder& b, const LmHeadSpec& s) {
     b.save_rows("head.in", s.hidden, b.gemm_input, Keep::Full);
     const double elements = d(b.tokens) * d(logits.local_n);
     const bool half = activation_bytes(b.shape.precision) < 4;
-    if (half) b.memory("head.cast", MemoryOpKind::Cast, (b.e + 4) * elements);
-    if (b.unfused()) {
+    LayerWork& w = b.work;
+    if (b.shape.loss == WorkShape::Loss::Fused) {
+        // flash-attn's cross entropy (csrc/xentropy, inplace_backward), inductor's: reads the logits once.
+        b.memory("head.loss", MemoryOpKind::Other, b.e * elements, 5 * elements);
+        b.save("head.logits", b.e * elements, Keep::Full);
+    } else if (b.unfused()) {
+        if (half) b.memory("head.cast", MemoryOpKind::Cast, (b.e + 4) * elements);
         // log_softmax: two reads (maximum and sum), one write.
         b.memory("head.loss", MemoryOpKind::CrossEntropy, 12 * elements, 5 * elements, 2);
         b.save("head.log_probs", 4 * elements, Keep::Full);
         if (half && !b.shape.autocast) b.save("head.logits", b.e * elements, Keep::Full);
-        b.work.transient_forward_bytes = std::max(b.work.transient_forward_bytes, 4 * elements);
-        b.work.transient_backward_bytes = std::max(b.work.transient_backward_bytes, 8 * elements);
+        w.transient_forward_bytes = std::max(w.transient_forward_bytes, 4 * elements);
+        w.transient_backward_bytes = std::max(w.transient_backward_bytes, 8 * elements);
     } else {
+        if (half) b.memory("head.cast", MemoryOpKind::Cast, (b.e + 4) * elements);
         // Vocabulary-parallel cross entropy (Megatron-LM, _VocabParallelCrossEntropy): maximum (4),
-        // subtraction in place (8), exponential in place (8), sum (4), division in place (8) bytes an
-        // element: plain point-wise kernels and reductions, not a log_softmax.
+        // subtraction (8), exponential (8), sum (4), division (8) bytes an element: plain point-wise kernels
+        // and reductions, not a log_softmax.
         b.memory("head.loss", MemoryOpKind::Other, 32 * elements, 5 * elements, 5);
-        // The fp32 copy becomes the probabilities in place, and those the gradient; beside them stand the
-        // logits while they are copied, and the gradient's cast back.
         b.save("head.probs", 4 * elements, Keep::Full);
-        if (half) {
-            b.work.transient_forward_bytes = std::max(b.work.transient_forward_bytes, b.e * elements);
-            b.work.transient_backward_bytes = std::max(b.work.transient_backward_bytes, b.e * elements);
+        if (b.shape.loss == WorkShape::Loss::InPlace) {
+            // Beside the one fp32 tensor stand the logits while they are copied, and the gradient's cast back
+            // (Megatron-LM core/tensor_parallel/cross_entropy.py, calculate_logits_max and its callers).
+            if (half) {
+                w.transient_forward_bytes = std::max(w.transient_forward_bytes, b.e * elements);
+                w.transient_backward_bytes = std::max(w.transient_backward_bytes, b.e * elements);
+            }
+        } else {
+            if (half) b.save("head.logits", b.e * elements, Keep::Full);
+            w.transient_backward_bytes = std::max(w.transient_backward_bytes, 4 * elements);
         }
     }
     if (b.tensor_parallel) {
@@ -61,9 +72,13 @@ void lm_head_forward(WorkBuilder& b, const LmHeadSpec& s) {
 void lm_head_backward(WorkBuilder& b, const LmHeadSpec& s) {
     const Linear logits = logits_of(b, s);
     const double elements = d(b.tokens) * d(logits.local_n);
+    if (b.shape.loss == WorkShape::Loss::Fused) {
+        b.memory("head.loss", MemoryOpKind::Other, 2 * b.e * elements, 3 * elements);
+        b.linear_backward(logits, b.tokens, true);
+        return;
+    }
     // Eager: the target's gradient is cleared (4), then log_softmax's backward reads it and the result and
-    // writes (12).
-    // Vocabulary-parallel: the target's probability less one, then times the loss's gradient in place.
+    // writes (12). Vocabulary-parallel: the target's probability less one, then times the loss's gradient.
     if (b.unfused()) {
         b.memory("head.loss", MemoryOpKind::CrossEntropy, 16 * elements, 3 * elements, 2);
     } else {

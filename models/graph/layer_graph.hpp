@@ -29,6 +29,9 @@ struct WorkShape {
     bool autocast = false;            // fp32 parameters cast at use (torch.autocast): cast ops and cached casts
     bool grad_accumulation_fused = true;  // wgrad GEMM adds into fp32 main gradients (Megatron); else separate kernels
     bool gradient_fp32 = true;        // gradients accumulated in fp32 (4 bytes), else in `precision`
+    // Separate: logits, their fp32 copy and its gradient are three tensors. InPlace: the copy turns into probabilities and
+    // those into the gradient. Fused: one kernel on the logits, which turn into their gradient.
+    enum class Loss : std::uint8_t { Separate, InPlace, Fused } loss = Loss::Separate;
     std::int64_t padded_vocab = 0;    // rows of the embedding and the head, all ranks together; 0: the model's own
     double expert_imbalance = 1.0;    // tokens of the most loaded expert-parallel rank over the mean, >= 1
 

@@ -32,8 +32,9 @@ struct FrameworkDefaults {
     AttentionKernel flash_hopper = AttentionKernel::Flash2;  // the same on Hopper and later
     bool fused_elementwise = true;  // bias-gelu, bias-dropout-add, scaled masked softmax in one kernel each
     bool compiled = false;          // torch.compile or XLA: point-wise chains become one kernel
-    bool dropout = false;           // 0.1 on hidden states and attention
-    bool autocast = false;          // fp32 parameters, cast at use
+    WorkShape::Loss loss = WorkShape::Loss::Separate;
+    bool dropout = false;                 // 0.1 on hidden states and attention
+    bool autocast = false;                // fp32 parameters, cast at use
     bool grad_accumulation_fused = true;  // the weight gradient's GEMM adds into the main gradient
 
     // Parameters, gradients, optimizer.

@@ -7,6 +7,8 @@ namespace tw {
 namespace {
 
 constexpr std::array kFactsComposer = {
+    FrameworkFact{"loss", "flash-attn's cross entropy",
+                  "llm-foundry models/mpt/modeling_mpt.py: loss_fn defaults to fused_crossentropy"},
     FrameworkFact{"attention", "Triton's FlashAttention-1 kernel",
                   "llm-foundry scripts/train/benchmarking/submit_benchmarks.py: --attn_impl triton, image "
                   "pytorch 1.13.1"},
@@ -60,6 +62,7 @@ constexpr FrameworkDefaults composer(std::string_view name, bool pure) {
     d.flash_hopper = AttentionKernel::Flash2;
     d.fused_elementwise = false;
     d.reduce_fp32 = !pure;
+    d.loss = WorkShape::Loss::Fused;
     d.facts = kFactsComposer;
     return d;
 }
@@ -78,6 +81,7 @@ constexpr FrameworkDefaults make_maxtext() {
     d.compiled = true;
     d.attention = d.flash = d.flash_hopper = AttentionKernel::CuDnn;
     d.reduce_fp32 = false;
+    d.loss = WorkShape::Loss::Fused;
     d.facts = kFactsMaxText;
     return d;
 }

@@ -31,6 +31,7 @@ constexpr FrameworkDefaults make() {
     d.grad_accumulation_fused = false;
     d.gradient_fp32 = d.reduce_fp32 = false;
     d.gradient_buffer = false;
+    d.loss = WorkShape::Loss::Fused;
     d.step_bytes = 12;
     d.zero_stage = 1;
     d.overlap_grad_reduce = true;

@@ -6,6 +6,10 @@
 namespace tw {
 namespace {
 
+constexpr FrameworkFact kInPlace = {
+    "loss", "in place on one fp32 copy of the logits",
+    "Megatron-LM core/tensor_parallel/cross_entropy.py: in-place subtraction and exponential"};
+
 constexpr std::array kCommon = {
     FrameworkFact{"grad_accumulation_fused", "on",
                   "Megatron-LM megatron/arguments.py, --no-gradient-accumulation-fusion switches it off"},
@@ -59,6 +63,7 @@ constexpr std::array kFacts2023 = {
 };
 
 constexpr std::array kFactsCore = {
+    kInPlace,
     kCommon[0],
     kCommon[1],
     kCommon[2],
@@ -83,15 +88,17 @@ constexpr std::array kFactsReadme = {
     kFactsCore[3],
     kFactsCore[4],
     kFactsCore[5],
-    kFactsCore[7],
+    kFactsCore[6],
     kFactsCore[8],
+    kFactsCore[9],
     FrameworkFact{"overlap", "data, tensor and pipeline parallel communication",
                   "Megatron-LM README, Training Speed and Scalability: --overlap-grad-reduce "
                   "--overlap-param-gather, --tp-comm-overlap, pipeline by default"},
-    kFactsCore[9],
+    kFactsCore[10],
 };
 
 constexpr std::array kFactsFunctional = {
+    kInPlace,
     kCommon[1],
     kCommon[2],
     kCommon[3],
@@ -152,6 +159,7 @@ constexpr FrameworkDefaults core(std::string_view name, std::string_view version
     d.overlap_grad_reduce = d.overlap_param_gather = d.overlap_p2p = true;
     d.zero_stage = 1;
     d.sequence_parallel = true;
+    d.loss = WorkShape::Loss::InPlace;
     d.facts = kFactsCore;
     return d;
 }
@@ -178,6 +186,7 @@ constexpr FrameworkDefaults make_functional() {
     d.flash_hopper = AttentionKernel::CuDnn;
     d.dropout = true;
     d.grad_accumulation_fused = false;
+    d.loss = WorkShape::Loss::InPlace;
     d.facts = kFactsFunctional;
     return d;
 }

@@ -37,6 +37,7 @@ constexpr FrameworkDefaults make_compile() {
     FrameworkDefaults d = pytorch("pytorch-compile", "PyTorch 2.x, torch.compile under autocast");
     d.compiled = true;
     d.fused_elementwise = true;
+    d.loss = WorkShape::Loss::Fused;
     return d;
 }
 
