@@ -90,6 +90,12 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
         full_block_.comm = std::min(full_block_.comm, full.comm - none.comm);
         full_block_.saved = std::max(full_block_.saved, none.saved - full.saved);
     }
+    // Without a pipeline a tied head has no rows of its own (as in PlanCost).
+    if (graph.tied_embeddings && mesh.mesh.pp == 1 && graph.vocab > 0) {
+        const std::int64_t width = graph.tied_parameters / graph.vocab;
+        const std::int64_t rows = shape.shape.padded_vocab > 0 ? shape.shape.padded_vocab : graph.vocab;
+        dense_ -= static_cast<double>(rows * width) / mesh.mesh.tp;
+    }
 }
 
 MeshBounds::Sums MeshBounds::sums(const ChunkChoice& chunk) const {
