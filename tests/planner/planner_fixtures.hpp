@@ -54,7 +54,7 @@ inline LayerGraph random_model(Prng& random, int most_layers) {
     const std::int64_t kind = random.integer(0, 3);
     c.family = kind == 3 ? "moe" : kind == 2 ? "llama" : "gpt";
     c.layers = random.integer(2, most_layers);
-    c.heads = pick<std::int64_t>(random, {4, 8, 16, 24});
+    c.heads = pick<std::int64_t>(random, {4, 8, 16, 24, 64, 64});
     c.hidden = c.heads * pick<std::int64_t>(random, {32, 64, 128});
     c.ffn = c.hidden * pick<std::int64_t>(random, {2, 4});
     c.vocab = pick<std::int64_t>(random, {1000, 32000, 128256});
