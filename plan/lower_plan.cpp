@@ -38,8 +38,7 @@ LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& pl
     options.offload_activations = plan.offload_activations;
     options.parameter_server = plan.gradient_sync.starts_with("ps-");
     // Experts that tensor parallel does not split have replicas where the dense layers have none.
-    const bool replicas =
-        plan.mesh.dp * plan.mesh.cp > 1 || (graph.experts > 0 && plan.mesh.expert_dp() > 1);
+    const bool replicas = plan.mesh.dp * plan.mesh.cp > 1 || (graph.experts > 0 && plan.mesh.expert_dp() > 1);
     options.overlap_grad_sync = plan.overlap.grad_reduce;
     if (!replicas || plan.zero_stage == 3) {
         options.grad_sync = LoweringOptions::GradSync::None;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/frameworks/framework.hpp"
+
 namespace tw {
 namespace {
 
@@ -92,8 +94,14 @@ UpdateTraffic update_traffic(const ParallelPlan& plan, double dense, double expe
     const double updated = updated_parameters(plan, dense, expert);
     // Reads gradient, master (or parameter) and states; writes the latter two and the compute copy.
     const double master = b.master > 0 ? 2 * b.master + b.parameter : 2 * b.parameter;
-    return {updated * (b.gradient + master + 2 * b.states), updated * b.gradient,
-            updated * (b.gradient + b.parameter)};
+    // The norm reads the gradients once. fp16's loss scale is divided out of them first, with a check for
+    // overflow (read and written: Megatron-LM optimizer.py, _unscale_main_grads_and_check_for_nan; DeepSpeed
+    // fp16/fused_optimizer.py, unscale_and_clip_grads), and a gradient buffer is cleared for the next step
+    // (distributed.py, zero_grad_buffer).
+    double prepare = updated * b.gradient;
+    if (plan.precision.compute == Precision::Fp16) prepare += 2 * updated * b.gradient;
+    if (framework_defaults(plan.framework).gradient_buffer) prepare += (dense + expert) * b.gradient;
+    return {updated * (b.gradient + master + 2 * b.states), prepare, updated * (b.gradient + b.parameter)};
 }
 
 double weight_gradient_bytes(const LayerWork& work) {

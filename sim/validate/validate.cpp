@@ -73,7 +73,7 @@ SourceScore score_source(const std::string& file, const std::vector<const Valida
     s.file = file;
     s.rows = static_cast<int>(rows.size());
     std::vector<Pair> time, blind, memory;
-    int covered = 0;
+    int covered = 0, stated = 0;
     for (const ValidationRow* row : rows) {
         if (!row->compared) continue;
         ++s.compared;
@@ -81,7 +81,11 @@ SourceScore score_source(const std::string& file, const std::vector<const Valida
             const double measured = row->truth.step_time_s;
             blind.push_back({row->blind.step_time_s, measured});
             if (!row->calibrates) time.push_back({row->calibrated_step_time_s, measured});
-            covered += std::abs(row->blind.step_time_s - measured) <= kEighty * row->blind.sigma_s ? 1 : 0;
+            if (row->blind.sigma_s > 0) {
+                ++stated;
+                covered +=
+                    std::abs(row->blind.step_time_s - measured) <= kEighty * row->blind.sigma_s ? 1 : 0;
+            }
         }
         if (row->has_memory()) memory.push_back({row->blind.memory_bytes, row->truth.memory_bytes});
         const bool fits = row->blind.fits;
@@ -93,7 +97,7 @@ SourceScore score_source(const std::string& file, const std::vector<const Valida
     }
     s.time = score_errors(time);
     s.time_blind = score_errors(blind);
-    s.coverage = blind.empty() ? 0 : static_cast<double>(covered) / static_cast<double>(blind.size());
+    s.coverage = stated == 0 ? 0 : static_cast<double>(covered) / stated;
     s.memory = score_errors(memory);
     return s;
 }
