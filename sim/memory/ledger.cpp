@@ -162,15 +162,24 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
 
 DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
                          const std::vector<double>& parameter_bytes) {
+    // Sizes of the rank's stages side by side: schedules with many chunks have thousands of counts.
+    const std::size_t own = profile.stages.size();
+    std::vector<double> held(own), held_for_weight(own), stashed(own);
+    for (std::size_t k = 0; k < own; ++k) {
+        const StageFootprint& f = stages[profile.stages[k]];
+        held[k] = f.activations;
+        held_for_weight[k] = f.held_for_weight;
+        stashed[k] = parameter_bytes[profile.stages[k]];
+    }
     DynamicPeak peak;
-    for (const MemorySnapshot& snapshot : profile.snapshots) {
+    for (std::size_t i = 0; i < profile.snapshots.size(); ++i) {
+        const MemorySnapshot& snapshot = profile.snapshots[i];
+        const std::uint16_t* counts = profile.counts_of(i).data();
         DynamicPeak now;
-        for (std::size_t k = 0; k < profile.stages.size(); ++k) {
-            const StageFootprint& f = stages[profile.stages[k]];
-            now.activations +=
-                snapshot.held[k] * f.activations + snapshot.held_for_weight[k] * f.held_for_weight;
-            now.weight_stash += snapshot.stashed[k] * parameter_bytes[profile.stages[k]];
-        }
+        for (std::size_t k = 0; k < own; ++k)
+            now.activations += counts[k] * held[k] + counts[own + k] * held_for_weight[k];
+        for (std::size_t k = 0; k < own && profile.weight_versions > 1; ++k)
+            now.weight_stash += counts[2 * own + k] * stashed[k];
         const StageFootprint& f = stages[snapshot.stage];
         if (snapshot.running == Opcode::Forward) now.transient = f.transient_forward;
         if (is_backward(snapshot.running)) now.transient = f.transient_backward;

@@ -6,101 +6,71 @@
 namespace tw {
 namespace {
 
-bool covers(const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b) {
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        if (a[i] < b[i]) return false;
-    }
-    return true;
-}
-
-bool covers(const MemorySnapshot& a, const MemorySnapshot& b) {
-    return covers(a.held, b.held) && covers(a.held_for_weight, b.held_for_weight) &&
-           covers(a.stashed, b.stashed);
-}
-
+// Fed with a rank's instructions twice: all to see(), then all to step().
 class Profiler {
   public:
-    Profiler(int stages, const RankProgram& program)
-        : program_(program), slot_(static_cast<std::size_t>(stages), -1) {
-        last_part_.assign(slot_.size(), 0);
-        for (const Instruction& in : program.instructions) {
-            if (!is_compute(in.opcode)) continue;
-            if (is_backward(in.opcode)) last_part_[in.stage] = std::max(last_part_[in.stage], in.part);
-            for (const std::uint16_t s :
-                 {in.stage, in.opcode == Opcode::OverlapForwardBackward ? in.stage2 : in.stage}) {
-                if (slot_[s] < 0) {
-                    slot_[s] = 0;
-                    profile_.stages.push_back(s);
-                }
-            }
+    explicit Profiler(int stages)
+        : slot_(static_cast<std::size_t>(stages), -1), last_part_(slot_.size(), 0) {}
+
+    void see(const Instruction& in) {
+        if (!is_compute(in.opcode)) return;
+        if (is_backward(in.opcode)) last_part_[in.stage] = std::max(last_part_[in.stage], in.part);
+        slot_[in.stage] = 0;
+        if (in.opcode == Opcode::OverlapForwardBackward) slot_[in.stage2] = 0;
+    }
+
+    void all_seen() {
+        for (std::size_t s = 0; s < slot_.size(); ++s) {
+            if (slot_[s] < 0) continue;
+            slot_[s] = static_cast<int>(profile_.stages.size());
+            profile_.stages.push_back(static_cast<std::uint16_t>(s));
         }
-        std::sort(profile_.stages.begin(), profile_.stages.end());
-        for (std::size_t k = 0; k < profile_.stages.size(); ++k)
-            slot_[profile_.stages[k]] = static_cast<int>(k);
-        now_.held.assign(profile_.stages.size(), 0);
-        now_.held_for_weight = now_.stashed = now_.held;
-        candidates_.resize(profile_.stages.size() * kKinds);
-    }
-
-    RankMemoryProfile run() {
-        for (std::uint32_t i = 0; i < program_.instructions.size(); ++i)
-            step(program_.instructions[i], i);
-        for (auto& kept : candidates_) {
-            for (MemorySnapshot& s : kept)
-                profile_.snapshots.push_back(std::move(s));
-        }
-        std::sort(profile_.snapshots.begin(), profile_.snapshots.end(),
-                  [](const auto& a, const auto& b) { return a.instruction < b.instruction; });
-        return std::move(profile_);
-    }
-
-  private:
-    static constexpr std::size_t kKinds = 6;
-
-    [[nodiscard]] std::size_t slot(std::uint16_t stage) const {
-        return static_cast<std::size_t>(slot_[stage]);
-    }
-    [[nodiscard]] bool last(const Instruction& in) const {
-        return in.part == 0 || in.part == last_part_[in.stage];
+        stages_ = profile_.stages.size();
+        now_.assign(3 * stages_, 0);
+        candidates_.resize(stages_ * kKinds);
     }
 
     void step(const Instruction& in, std::uint32_t index) {
         if (slot_[in.stage] < 0) return;
         const std::size_t s = slot(in.stage);
+        std::uint16_t& held = now_[s];
+        std::uint16_t& held_for_weight = now_[stages_ + s];
+        std::uint16_t& stashed = now_[2 * stages_ + s];
         switch (in.opcode) {
             case Opcode::Forward:
-                ++now_.held[s];
+                ++held;
                 record(in, index, 0);
                 break;
             case Opcode::Backward:
                 record(in, index, 1);
-                if (last(in)) --now_.held[s];
+                if (last(in)) --held;
                 break;
             case Opcode::BackwardInput:
                 record(in, index, 2);
-                --now_.held[s];
-                ++now_.held_for_weight[s];
+                --held;
+                ++held_for_weight;
                 break;
             case Opcode::BackwardWeight:
-                if (last(in)) --now_.held_for_weight[s];
+                if (last(in)) --held_for_weight;
                 break;
             case Opcode::OverlapForwardBackward:
-                ++now_.held[s];
+                ++held;
                 record(in, index, 3);
-                --now_.held[slot(in.stage2)];
+                --now_[slot(in.stage2)];
                 break;
             case Opcode::StashWeights:
-                ++now_.stashed[s];
+                ++stashed;
+                profile_.weight_versions = std::max(profile_.weight_versions, stashed + 1);
                 record(in, index, 4);
                 break;
             case Opcode::Free:
-                if (now_.stashed[s] > 0) --now_.stashed[s];
+                if (stashed > 0) --stashed;
                 break;
             case Opcode::Offload:
-                if (now_.held[s] > 0) --now_.held[s];
+                if (held > 0) --held;
                 break;
             case Opcode::Reload:
-                ++now_.held[s];
+                ++held;
                 record(in, index, 5);
                 break;
             default:
@@ -108,33 +78,84 @@ class Profiler {
         }
     }
 
-    void record(const Instruction& in, std::uint32_t index, std::size_t kind) {
-        const auto sum = [](const std::vector<std::uint16_t>& v) {
-            return std::accumulate(v.begin(), v.end(), 0);
+    RankMemoryProfile result() {
+        // Snapshots of all candidates by their instructions.
+        struct Place {
+            std::uint32_t instruction;
+            std::size_t list, index;
         };
-        profile_.peak_in_flight =
-            std::max(profile_.peak_in_flight, sum(now_.held) + sum(now_.held_for_weight));
-        for (const std::uint16_t versions : now_.stashed)
-            profile_.weight_versions = std::max(profile_.weight_versions, versions + 1);
-        auto& kept = candidates_[slot(in.stage) * kKinds + kind];
-        for (const MemorySnapshot& k : kept) {
-            if (k.stage2 == in.stage2 && covers(k, now_)) return;
+        std::vector<Place> places;
+        for (std::size_t list = 0; list < candidates_.size(); ++list) {
+            for (std::size_t i = 0; i < candidates_[list].snapshots.size(); ++i)
+                places.push_back({candidates_[list].snapshots[i].instruction, list, i});
         }
-        std::erase_if(kept,
-                      [&](const MemorySnapshot& k) { return k.stage2 == in.stage2 && covers(now_, k); });
-        MemorySnapshot snapshot = now_;
-        snapshot.running = in.opcode;
-        snapshot.stage = in.stage;
-        snapshot.stage2 = in.stage2;
-        snapshot.instruction = index;
-        kept.push_back(std::move(snapshot));
+        std::sort(places.begin(), places.end(),
+                  [](const Place& a, const Place& b) { return a.instruction < b.instruction; });
+        profile_.snapshots.reserve(places.size());
+        profile_.counts.reserve(places.size() * now_.size());
+        for (const Place& place : places) {
+            const Candidates& from = candidates_[place.list];
+            profile_.snapshots.push_back(from.snapshots[place.index]);
+            const auto counts = from.counts.begin() + static_cast<std::ptrdiff_t>(place.index * now_.size());
+            profile_.counts.insert(profile_.counts.end(), counts,
+                                   counts + static_cast<std::ptrdiff_t>(now_.size()));
+        }
+        return std::move(profile_);
     }
 
-    const RankProgram& program_;
+  private:
+    static constexpr std::size_t kKinds = 6;
+
+    // States that run the same thing, none of which covers another; counts as in RankMemoryProfile.
+    struct Candidates {
+        std::vector<MemorySnapshot> snapshots;
+        std::vector<std::uint16_t> counts;
+    };
+
+    [[nodiscard]] std::size_t slot(std::uint16_t stage) const {
+        return static_cast<std::size_t>(slot_[stage]);
+    }
+    [[nodiscard]] bool last(const Instruction& in) const {
+        return in.part == 0 || in.part == last_part_[in.stage];
+    }
+    // Whether no count of `b` exceeds that of `a`.
+    [[nodiscard]] bool covers(const std::uint16_t* a, const std::uint16_t* b) const {
+        for (std::size_t i = 0; i < now_.size(); ++i) {
+            if (a[i] < b[i]) return false;
+        }
+        return true;
+    }
+
+    void record(const Instruction& in, std::uint32_t index, std::size_t kind) {
+        const auto in_flight = now_.begin() + static_cast<std::ptrdiff_t>(2 * stages_);
+        profile_.peak_in_flight =
+            std::max(profile_.peak_in_flight, std::accumulate(now_.begin(), in_flight, 0));
+        Candidates& kept = candidates_[slot(in.stage) * kKinds + kind];
+        const std::size_t width = now_.size();
+        for (std::size_t k = 0; k < kept.snapshots.size(); ++k) {
+            if (kept.snapshots[k].stage2 == in.stage2 && covers(&kept.counts[k * width], now_.data())) return;
+        }
+        std::size_t left = 0;
+        for (std::size_t k = 0; k < kept.snapshots.size(); ++k) {
+            if (kept.snapshots[k].stage2 == in.stage2 && covers(now_.data(), &kept.counts[k * width]))
+                continue;
+            if (left != k) {
+                kept.snapshots[left] = kept.snapshots[k];
+                std::copy_n(&kept.counts[k * width], width, &kept.counts[left * width]);
+            }
+            ++left;
+        }
+        kept.snapshots.resize(left);
+        kept.counts.resize(left * width);
+        kept.snapshots.push_back({in.opcode, in.stage, in.stage2, index});
+        kept.counts.insert(kept.counts.end(), now_.begin(), now_.end());
+    }
+
     std::vector<int> slot_;  // of each virtual stage in this rank; -1: runs elsewhere
     std::vector<std::uint32_t> last_part_;
-    MemorySnapshot now_;
-    std::vector<std::vector<MemorySnapshot>> candidates_;  // [stage][kind]
+    std::size_t stages_ = 0;              // of this rank
+    std::vector<std::uint16_t> now_;      // counts as in RankMemoryProfile
+    std::vector<Candidates> candidates_;  // [stage][kind]
     RankMemoryProfile profile_;
 };
 
@@ -142,24 +163,37 @@ class Profiler {
 
 std::vector<RankMemoryProfile> memory_profile(const Schedule& schedule) {
     std::vector<RankMemoryProfile> profiles;
-    for (const RankProgram& program : schedule.programs)
-        profiles.push_back(Profiler(schedule.stages, program).run());
+    for (const RankProgram& program : schedule.programs) {
+        Profiler profiler(schedule.stages);
+        for (const Instruction& in : program.instructions)
+            profiler.see(in);
+        profiler.all_seen();
+        std::uint32_t index = 0;
+        for (const Instruction& in : program.instructions)
+            profiler.step(in, index++);
+        profiles.push_back(profiler.result());
+    }
     return profiles;
 }
 
 std::vector<RankMemoryProfile> memory_profile(const ComputeOrder& order) {
     std::vector<RankMemoryProfile> profiles;
-    RankProgram program;
+    Instruction in;
+    const auto as_instruction = [&in](const Action& a) -> const Instruction& {
+        in.opcode = a.opcode;
+        in.stage = a.stage;
+        in.stage2 = a.stage2;
+        return in;
+    };
     for (const std::vector<Action>& actions : order.ranks) {
-        program.instructions.clear();
-        for (const Action& a : actions) {
-            Instruction in;
-            in.opcode = a.opcode;
-            in.stage = a.stage;
-            in.stage2 = a.stage2;
-            program.instructions.push_back(in);
-        }
-        profiles.push_back(Profiler(order.stages, program).run());
+        Profiler profiler(order.stages);
+        for (const Action& a : actions)
+            profiler.see(as_instruction(a));
+        profiler.all_seen();
+        std::uint32_t index = 0;
+        for (const Action& a : actions)
+            profiler.step(as_instruction(a), index++);
+        profiles.push_back(profiler.result());
     }
     return profiles;
 }

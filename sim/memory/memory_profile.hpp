@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plan/schedule/schedule.hpp"
@@ -14,16 +15,20 @@ struct MemorySnapshot {
     Opcode running = Opcode::Forward;  // Forward, a backward, OverlapForwardBackward, StashWeights or Reload
     std::uint16_t stage = 0, stage2 = 0;
     std::uint32_t instruction = 0;     // the first in the program with these counts
-    // For each of the rank's stages (in the order of RankMemoryProfile::stages): microbatches held whole, microbatches of
-    // which only the weight gradient's inputs are held, and stashed weight versions.
-    std::vector<std::uint16_t> held, held_for_weight, stashed;
 };
 
 struct RankMemoryProfile {
     std::vector<std::uint16_t> stages;  // that the rank runs, ascending
     std::vector<MemorySnapshot> snapshots;
+    // Of each snapshot three counts a stage (in the order of `stages`): microbatches held whole, then microbatches of
+    // which only the weight gradient's inputs are held, then stashed weight versions.
+    std::vector<std::uint16_t> counts;
     int peak_in_flight = 0;   // microbatches (times chunks) held at once, whole or in part
     int weight_versions = 1;
+
+    [[nodiscard]] std::span<const std::uint16_t> counts_of(std::size_t snapshot) const {
+        return std::span(counts).subspan(snapshot * 3 * stages.size(), 3 * stages.size());
+    }
 };
 
 // One a pipeline rank.
