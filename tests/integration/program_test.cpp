@@ -1,8 +1,8 @@
 // The program from end to end: documents that one command writes are what the next one reads, and both say
 // the same.
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "tests/golden/run_program.hpp"
 
 namespace tw {
