@@ -17,7 +17,7 @@ namespace tw {
 // layers. More stages than blocks leave stages empty, which check_plan refuses.
 std::vector<StageSpec> uniform_partition(const LayerGraph& graph, int stages, RecomputeMode recompute);
 
-// Blocks per stage given explicitly; their sum must be graph.blocks (UC-01: refused otherwise, with the
+// Blocks per stage given explicitly; their sum must be graph.blocks (refused otherwise, with the
 // sums).
 Result<std::vector<StageSpec>> explicit_partition(const LayerGraph& graph,
                                                   std::span<const int> blocks_per_stage,

@@ -28,13 +28,14 @@ std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environmen
         if (e && (least == 0 || e->peak_device_bytes < least)) least = e->peak_device_bytes;
     }
     if (least > 0) {
+        missing.push_back(
+            fmt::format("memory: the smallest plan needs {:.1f} GB a device, there are {:.1f} GB",
+                        least / 1e9, capacity / 1e9));
         missing.push_back(fmt::format(
-            "memory: the smallest plan needs {:.1f} GB a device, there are {:.1f} GB; about {} devices "
-            "of this kind, --precision bf16, or optimizer offload would hold it",
-            least / 1e9, capacity / 1e9,
-            static_cast<int>(environment->cluster.devices() * std::ceil(least / capacity))));
+            "about {} devices of this kind{} would hold it",
+            static_cast<int>(environment->cluster.devices() * std::ceil(least / capacity)),
+            request.base.offload_optimizer > 0 ? "" : ", or the optimizer's states in host memory,"));
     }
-    (void)request;
     return missing;
 }
 

@@ -50,6 +50,7 @@ double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedul
                   SimTime step_time) {
     std::vector<Uncertainty> by_rank(static_cast<std::size_t>(schedule.ranks()));
     std::vector<double> busy(by_rank.size(), 0);
+    const std::vector<int> chunks = backward_chunks(schedule);
     for (int s = 0; s < costs.stages(); ++s) {
         const StageCostSet& c = costs.stage(s);
         const auto r = static_cast<std::size_t>(schedule.rank_of_stage[static_cast<std::size_t>(s)]);
@@ -57,8 +58,8 @@ double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedul
         by_rank[r].add(c.forward.uncertainty, m);
         by_rank[r].add(c.backward.uncertainty, m);
         by_rank[r].add(ErrorSource::Memory, c.optimizer_sigma_s);
-        const double shown =
-            plan.overlap.grad_reduce ? 0.125 : 1.0;  // the share of gradient sync that cannot hide
+        // Of an overlapped synchronisation the last chunk is left to wait for.
+        const double shown = plan.overlap.grad_reduce ? 1.0 / chunks[static_cast<std::size_t>(s)] : 1.0;
         by_rank[r].add(c.gradient_sync.source, c.gradient_sync.sigma_s * shown);
         by_rank[r].add(c.parameter_gather.source, c.parameter_gather.sigma_s);
         busy[r] += m * to_seconds(c.forward.device_time() + c.backward.device_time()).value + c.optimizer_s;

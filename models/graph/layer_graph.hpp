@@ -69,7 +69,7 @@ class LayerModel {
     // Parameters one token uses (MoE: top-k of the experts); equal to parameters() for dense layers.
     [[nodiscard]] virtual std::int64_t active_parameters() const { return parameters(); }
     // Forward matrix-product FLOPs of one microbatch, unsharded, by Megatron's convention: head included, embedding
-    // look-up not, causal attention halved where `causal_half` (UC-100). MFU = 3 x this x microbatches / time / peak.
+    // look-up not, causal attention halved where `causal_half`. MFU = 3 x this x microbatches / time / peak.
     [[nodiscard]] virtual FlopCount model_flops(std::int64_t microbatch, std::int64_t seq_len, bool causal_half) const = 0;
     // Tensor-parallel degrees that are legal: every quantity that tp must divide, as (name, value) pairs; kv heads may
     // be replicated (Megatron: kv % tp == 0 or tp % kv == 0).

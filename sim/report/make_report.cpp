@@ -242,7 +242,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     }
     if (out_of_range)
         report.warnings.emplace_back("some shapes lie outside the range that the profile was measured in");
-    // UC-91: predictions outside these bounds are suspicious whatever produced them.
+    // Predictions outside these bounds are suspicious whatever produced them.
     if (graph.measured_on.empty() && (report.mfu < 0.05 || report.mfu > 0.75)) {
         report.warnings.push_back(fmt::format(
             "MFU of {:.1f} % is outside 5-75 %: check the batch and the cluster", report.mfu * 100));

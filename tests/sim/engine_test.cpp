@@ -38,7 +38,7 @@ TEST(Engine, GPipeAndOneForwardOneBackwardIdlePMinusOneOfMPlusPMinusOne) {
 }
 
 TEST(Engine, FewerMicrobatchesThanStagesFinishes) {
-    // cases.md UC-37: PP 4, M 1: makespan 4 (tf + tb), bubble 75 %.
+    // PP 4, M 1: makespan 4 (tf + tb), bubble 75 %.
     const ScheduleSummary s = run("1f1b", 4, 1);
     EXPECT_EQ(s.times.makespan, 4 * 3 * kUnit);
     EXPECT_DOUBLE_EQ(s.bubble_fraction, 0.75);
