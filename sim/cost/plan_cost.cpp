@@ -68,6 +68,16 @@ PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
     std::vector<std::size_t> distinct;  // inner stages that were computed
     for (int r = 0; r < plan.mesh.pp; ++r)
         links_.push_back(placement_.pipeline_link(r));
+    // PipeDream's replicated stages have more ranks than the mesh; each is one device, in rank order.
+    const int last_rank = ranks.empty() ? 0 : *std::max_element(ranks.begin(), ranks.end());
+    for (int r = plan.mesh.pp; r <= last_rank; ++r) {
+        const int next = (r + 1) % environment.cluster.devices();
+        GroupPlacement link;
+        link.size = 2;
+        link.nodes = environment.cluster.node_of(r) == environment.cluster.node_of(next) ? 1 : 2;
+        link.per_node = 2 / link.nodes;
+        links_.push_back(link);
+    }
     const ShapeKey key = shape_key(environment.graph, plan, placement_, 0);
     for (std::size_t s = 0; s < plan.stages.size(); ++s) {
         const StageSpec& spec = plan.stages[s];

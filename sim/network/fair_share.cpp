@@ -131,8 +131,10 @@ void FairShare::fill() {
     while (!open_.empty()) {
         double level = std::numeric_limits<double>::infinity();
         for (const LinkId id : component_) {
-            const Link& link = at(links_, id);
-            if (link.open > 0) level = std::min(level, std::max(link.left, 0.0) / link.open);
+            Link& link = at(links_, id);
+            if (link.open == 0) continue;
+            link.level = std::max(link.left, 0.0) / link.open;
+            level = std::min(level, link.level);
         }
         for (const FlowId id : open_)
             level = std::min(level, at(flows_, id).demand);
@@ -142,7 +144,7 @@ void FairShare::fill() {
             if (flow.demand <= level) return true;
             return std::any_of(flow.links.begin(), flow.links.end(), [&](LinkId id) {
                 const Link& link = at(links_, id);
-                return link.in_component && std::max(link.left, 0.0) / link.open <= level;
+                return link.in_component && link.level <= level;
             });
         };
         stopped_.clear();

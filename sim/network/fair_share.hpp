@@ -51,6 +51,7 @@ class FairShare {
         // While solving:
         double left = 0;
         int open = 0;
+        double level = 0;  // of its open flows, were it the next to be full
         bool in_component = false;
         [[nodiscard]] bool crowded() const { return demand > capacity * (1 + kSlack); }
     };

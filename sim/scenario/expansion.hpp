@@ -28,6 +28,8 @@ class Expansion {
     [[nodiscard]] Replication replication() const {
         return {static_cast<int>(data_.size()), simulated_members_};
     }
+    // Global ranks that the plan uses.
+    [[nodiscard]] int world() const { return static_cast<int>(ranks_.size()); }
     [[nodiscard]] int programs() const { return pipeline_ranks_ * replication().count(); }
     // Ranks of a data replica at one pipeline rank.
     [[nodiscard]] int members() const { return members_; }

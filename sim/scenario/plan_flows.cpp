@@ -97,7 +97,7 @@ class FlowBuilder {
     [[nodiscard]] std::vector<double> shared_capacities() const {
         std::vector<double> capacities(topology_.capacities().begin(), topology_.capacities().end());
         std::vector<int> users(capacities.size(), 0), simulated(capacities.size(), 0);
-        const int world = placement_.world();
+        const int world = expansion_.world();
         std::vector<int> node(static_cast<std::size_t>(world));
         int rank = 0, index = 0;
         for (const NodeGroup& group : cluster_.groups) {

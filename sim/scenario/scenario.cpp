@@ -21,6 +21,11 @@ constexpr double kNotableShare = 0.01;
 // Ranks whose waits are within this share of the spread of all waits are equally late at collectives.
 constexpr double kLateShare = 0.1;
 
+// Nodes times steps that are simulated at once: 20 bytes each.
+constexpr std::int64_t kMaxNodeSteps = 200'000'000;
+// Instructions of all programs together: compiling takes about 120 bytes each.
+constexpr std::int64_t kMaxInstructions = 60'000'000;
+
 double seconds(SimTime t) {
     return to_seconds(t).value;
 }
@@ -152,14 +157,22 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
     const RankPlacement placement = place_plan(environment.cluster, plan);
     const Topology topology(environment.cluster);
 
+    // PipeDream's replicated stages make more pipeline ranks than the mesh has.
+    const int world = schedule.ranks() * plan.mesh.tp * plan.mesh.cp * plan.mesh.dp;
+    if (world > topology.ranks()) {
+        return Error{ErrorCode::Usage,
+                     "the plan uses " + std::to_string(world) + " devices, the cluster has " +
+                         std::to_string(topology.ranks()),
+                     "cluster", ""};
+    }
     Errors errors;
-    const RankConditions ranks(environment.cluster, placement.world(), scenario, errors);
+    const RankConditions ranks(environment.cluster, world, scenario, errors);
     const NicTable nics(environment.cluster, topology, scenario, errors);
     if (!errors.empty()) return errors;
 
     const Scenario healthy;
     Errors none;
-    const RankConditions healthy_ranks(environment.cluster, placement.world(), healthy, none);
+    const RankConditions healthy_ranks(environment.cluster, world, healthy, none);
     const NicTable healthy_nics(environment.cluster, topology, healthy, none);
     const auto run = [&](const CompiledSchedule& compiled, const Expansion& expansion,
                          const RankConditions& conditions, const NicTable& network, const Scenario& what,
@@ -181,7 +194,7 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
     result.nominal_step_s =
         seconds(run_engine(alone, prepared->costs->table(schedule, alone), workspace).period);
     const Expansion one(plan, placement, schedule.ranks(),
-                        std::vector<int>(static_cast<std::size_t>(placement.world()), 0), false, false);
+                        std::vector<int>(static_cast<std::size_t>(world), 0), false, false);
     const Machines clean = run(alone, one, healthy_ranks, healthy_nics, healthy, 1);
     result.clean_step_s = clean.mean_step_s;
 
@@ -189,12 +202,30 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
                               scenario.all_ranks || scenario.jitter.any(),
                               scenario.all_ranks || any_rewired(ranks, nics));
     std::optional<CompiledSchedule> expanded;
+    const std::int64_t instructions =
+        static_cast<std::int64_t>(schedule.instruction_count()) * expansion.replication().count();
+    if (instructions > kMaxInstructions) {
+        return Error{ErrorCode::Usage,
+                     std::to_string(expansion.programs()) + " programs of together " +
+                         std::to_string(instructions) + " instructions do not fit in memory",
+                     "scenario",
+                     "at most " + std::to_string(kMaxInstructions) + "; fewer microbatches, or no all_ranks"};
+    }
     if (expansion.replication().count() > 1) {
         auto compiled = compile_schedule(schedule, expansion.replication());
         if (!compiled) return compiled.errors();
         expanded = std::move(*compiled);
     }
     const CompiledSchedule& compiled = expanded ? *expanded : alone;
+    const auto most_steps =
+        kMaxNodeSteps / static_cast<std::int64_t>(compiled.time_entries()) - warm_up(compiled);
+    if (scenario.steps > most_steps) {
+        return Error{ErrorCode::Usage,
+                     std::to_string(scenario.steps) + " steps of " + std::to_string(expansion.programs()) +
+                         " programs do not fit in memory",
+                     "scenario",
+                     most_steps > 0 ? "at most " + std::to_string(most_steps) + " steps" : "a smaller plan"};
+    }
     const Machines real = run(compiled, expansion, ranks, nics, scenario, scenario.steps);
 
     result.step_s = real.step_s;

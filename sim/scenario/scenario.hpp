@@ -47,7 +47,9 @@ struct Scenario {
     std::vector<SlowNic> slow_nics;
     std::vector<DeadNic> dead_nics;
     Jitter jitter;
-    int steps = 1;           // measured, after the steps that fill the pipeline
+    // Measured, after the steps that fill the pipeline. A schedule that never flushes runs once, for the
+    // steps it spans.
+    int steps = 1;
     bool contention = true;  // transfers and collectives share links
     bool all_ranks = false;  // simulate every rank by itself, even where symmetry makes it needless
 };

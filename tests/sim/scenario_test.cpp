@@ -87,7 +87,7 @@ TEST(Scenario, WithoutTroubleNothingChangesAndNobodyIsNamed) {
     }
 }
 
-// cases.md UC-79: 200 ms injected into rank 1's backward; the gradients' all-reduce equalises everybody's
+200 ms injected into rank 1's backward; the gradients' all-reduce equalises everybody's
 // backward, but ranks 0, 2 and 3 wait about 200 ms at it and rank 1 does not.
 TEST(Scenario, TheRankThatOthersWaitForIsNamed) {
     const Case c = data_parallel();
@@ -263,6 +263,33 @@ TEST(Scenario, SymmetryHoldsForEveryKindOfPlan) {
             EXPECT_GE(c.run(scenario).mean_step_s, previous);
         }
     }
+}
+
+// PipeDream's replicated stages: three devices run the first stage, one the second.
+TEST(Scenario, ReplicatedStagesAreRanksOfTheirOwn) {
+    Case c("vgg16", "h100:4", mesh(1, 2, 1), 12);
+    c.plan.schedule = "pipedream";
+    c.plan.semantics = Semantics::Asynchronous;
+    c.plan.zero_stage = 0;
+    c.plan.stages[0].replicas = 3;
+    Scenario scenario;
+    const ScenarioResult clean = c.run(scenario);
+    EXPECT_NEAR(clean.slowdown, 1, 1e-9);
+    EXPECT_EQ(clean.ranks.size(), 4U);
+    scenario.slow_ranks = {{{1, -1}, 2}};
+    const ScenarioResult slow = c.run(scenario);
+    EXPECT_GE(slow.slowdown, 1);
+    EXPECT_GT(rank_of(slow, 1).busy_s, 1.9 * rank_of(clean, 1).busy_s);
+}
+
+TEST(Scenario, RefusesMoreThanFitsInMemory) {
+    Case c("gpt2-small", "h100:4", mesh(4, 1, 1), 1000);
+    Scenario scenario;
+    scenario.jitter.compute_sigma = 0.1;
+    scenario.steps = 1'000'000;
+    const auto result = simulate_scenario(Simulator(c.environment), c.plan, scenario);
+    ASSERT_FALSE(result.has_value());
+    EXPECT_NE(result.error().hint.find("at most"), std::string::npos);
 }
 
 TEST(Scenario, RefusesWhatIsNotThere) {
