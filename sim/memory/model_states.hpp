@@ -29,7 +29,7 @@ std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double d
 // What one update of a rank's share moves.
 struct UpdateTraffic {
     double optimizer_bytes = 0;      // read and written in device memory
-    double gradient_norm_bytes = 0;  // read
+    double gradient_norm_bytes = 0;  // of the norm, the loss scale's division and the buffer's clearing
     double offload_bytes = 0;        // over PCIe if all of the optimizer were offloaded
 };
 // Parameters that one rank's optimizer updates: its share of them.
