@@ -116,7 +116,7 @@ TEST(PlannerBounds, NoBoundExceedsTheSimulation) {
             // Schedules that never flush are simulated for a few steps, of which the period is the mean: the
             // start-up still shows in it.
             const bool flushes = leaf.schedule->info().boundary != StepBoundary::None;
-            const SimTime step = flushes ? simulated->step_time : simulated->step_time * 1005 / 1000;
+            const SimTime step = flushes ? simulated->step_time : simulated->step_time * 12 / 10;
             const std::string what = describe(c, request, leaf);
 
             const auto shape = test::shape_of(simulator, request, space, leaf.mesh);
