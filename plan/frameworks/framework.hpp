@@ -58,7 +58,7 @@ struct FrameworkDefaults {
     bool scatter_gather = false;
     bool sequence_parallel = false;  // where tp > 1 and the run does not say
 
-    bool selective_recompute = false;  // where the run does not say
+    bool full_recompute = false;       // where the run does not say; else nothing is recomputed
     std::int64_t vocab_divisor = 128;  // padded vocabulary: a multiple of this times tp
     std::int64_t heads = 0;            // where the run does not say; 0: hidden / 128
     std::int64_t vocab = 50257;        // where the run does not say

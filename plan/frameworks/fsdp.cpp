@@ -38,7 +38,7 @@ constexpr std::array kFactsTorchtitan = {
 constexpr std::array kFactsMaxText = {
     FrameworkFact{"compiled", "XLA", "MaxText README"},
     FrameworkFact{"attention", "cuDNN", "MaxText attention: cudnn_flash_te on GPUs"},
-    FrameworkFact{"recompute", "not stated by the recipes", "recalled: remat_policy differs a model"},
+    FrameworkFact{"full_recompute", "yes", "MaxText configs/base.yml: remat_policy: 'full'"},
 };
 
 constexpr FrameworkDefaults fsdp(std::string_view name, std::string_view versions) {
@@ -82,6 +82,7 @@ constexpr FrameworkDefaults make_maxtext() {
     d.attention = d.flash = d.flash_hopper = AttentionKernel::CuDnn;
     d.reduce_fp32 = false;
     d.loss = WorkShape::Loss::Fused;
+    d.full_recompute = true;
     d.facts = kFactsMaxText;
     return d;
 }

@@ -38,7 +38,7 @@ void apply_framework(const FrameworkDefaults& d, bool hopper, ParallelPlan& plan
         d.attention == AttentionKernel::Unfused ? d.attention : (hopper ? d.flash_hopper : d.attention);
     plan.dropout = d.dropout;
     plan.sequence_parallel = d.sequence_parallel && plan.mesh.tp > 1;
-    plan.recompute = d.selective_recompute ? RecomputeMode::Selective : RecomputeMode::None;
+    plan.recompute = d.full_recompute ? RecomputeMode::Full : RecomputeMode::None;
     plan.vocab_divisor = d.vocab_divisor;
     plan.bucket_bytes = 0;
 

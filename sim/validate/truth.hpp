@@ -38,7 +38,7 @@ struct TruthRow {
     double gpu_mem_gb = 0;  // 0: not stated
     std::optional<int> gpus_per_node, gpus, dp, tp, pp, vpp, cp, ep;
     std::optional<int> zero_stage;
-    std::optional<bool> sequence_parallel, flash_attention;
+    std::optional<bool> sequence_parallel, flash_attention, dropout;
     std::optional<std::int64_t> microbatch, microbatches, global_batch;
     bool compile = false, async_tp = false, overlap_grad_reduce = false, overlap_param_gather = false;
 

@@ -150,6 +150,7 @@ void apply_row(const TruthRow& row, const FrameworkDefaults& defaults, const Dev
         (says(test, "gpt3_7b") || says(test, "resume") || says(test, "a2a_p2p"))) {
         plan.attention = hopper_or_later(device) ? defaults.flash_hopper : defaults.flash;
     }
+    if (row.dropout) plan.dropout = *row.dropout;
     if (row.sequence_parallel) plan.sequence_parallel = *row.sequence_parallel && plan.mesh.tp > 1;
     if (row.zero_stage) plan.zero_stage = *row.zero_stage;
     if (!row.zero_stage && says(row.sharding, "fsdp") && !says(row.sharding, "no (")) {

@@ -195,6 +195,13 @@ TruthRow single_row(const JsonObject& object, Errors& errors, std::size_t index)
     if (row.memory_bytes > 0) row.memory_kind = MemoryKind::Allocated;
     if (const Json* config = object.find("config")) {
         row.model.document = config->dump();
+        const JsonObject c(*config, object.pointer("config"), errors);
+        double most = 0;  // what the families call it
+        for (const char* key : {"hidden_dropout_prob", "attention_probs_dropout_prob", "resid_pdrop",
+                                "attn_pdrop", "embd_pdrop", "dropout", "attention_dropout"}) {
+            most = std::max(most, c.number_or(key, 0, 0, 1));
+        }
+        row.dropout = most > 0;
         return row;
     }
     if (!flat) return row;
@@ -205,7 +212,6 @@ TruthRow single_row(const JsonObject& object, Errors& errors, std::size_t index)
     row.model.kv_heads = whole<std::int64_t>(object, "kv_heads");
     row.model.ffn = whole<std::int64_t>(object, "ffn");
     row.model.vocab = whole<std::int64_t>(object, "vocab");
-    (void)errors;
     return row;
 }
 
