@@ -158,15 +158,21 @@ Result<Json> read_json_file(const std::filesystem::path& path) {
 }
 
 Status write_text_file(const std::filesystem::path& path, std::string_view text) {
-    const std::filesystem::path beside = path.string() + ".part";
+    std::error_code ec;
+    // Devices and pipes are written as they are: a rename would replace them.
+    const bool in_place = std::filesystem::exists(path, ec) && !std::filesystem::is_regular_file(path, ec);
+    const std::filesystem::path target = in_place ? path : std::filesystem::path(path.string() + ".part");
     {
-        std::ofstream out(beside, std::ios::binary | std::ios::trunc);
+        std::ofstream out(target, std::ios::binary | std::ios::trunc);
         out.write(text.data(), static_cast<std::streamsize>(text.size()));
         out.flush();
-        if (!out) return Error{ErrorCode::Failure, "cannot be written", path.string(), ""};
+        if (!out) {
+            if (!in_place) std::filesystem::remove(target, ec);
+            return Error{ErrorCode::Failure, "cannot be written", path.string(), ""};
+        }
     }
-    std::error_code ec;
-    std::filesystem::rename(beside, path, ec);
+    if (in_place) return ok();
+    std::filesystem::rename(target, path, ec);
     if (ec) return Error{ErrorCode::Failure, "cannot be written: " + ec.message(), path.string(), ""};
     return ok();
 }

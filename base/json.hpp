@@ -1,19 +1,21 @@
-// Strict JSON documents. Parsing refuses what a lenient parser lets pass: duplicate keys, NaN and infinities, invalid
-// UTF-8, nesting deeper than kMaxJsonDepth, trailing text. Every error carries a JSON pointer or a line and column.
+// Strict JSON documents. Parsing refuses what a lenient parser lets pass: duplicate keys, NaN and infinities,
+// invalid UTF-8, nesting deeper than kMaxJsonDepth, trailing text. Every error carries a JSON pointer or a
+// line and column.
 //
-// JsonObject reads one object and remembers which keys were asked for: unknown keys become errors that suggest the
-// nearest known key (our own documents), or a list of ignored keys (foreign documents). All errors of a document are
-// collected, so that a user sees them at once.
+// JsonObject reads one object and remembers which keys were asked for: unknown keys become errors that
+// suggest the nearest known key (our own documents), or a list of ignored keys (foreign documents). All
+// errors of a document are collected, so that a user sees them at once.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "base/result.hpp"
 
@@ -37,16 +39,19 @@ class JsonObject {
     JsonObject(const Json& value, std::string pointer, Errors& errors);
 
     [[nodiscard]] bool has(std::string_view key) const;  // present and not null; marks the key as known
-    [[nodiscard]] const Json* find(std::string_view key) const;  // null where absent or JSON null; marks it as known
+    [[nodiscard]] const Json* find(
+        std::string_view key) const;  // null where absent or JSON null; marks it as known
     [[nodiscard]] std::string pointer(std::string_view key) const;
 
-    // Required: an error where absent, of another type, or outside [low, high]. Integers accept 8 and 8.0, not 8.5.
+    // Required: an error where absent, of another type, or outside [low, high]. Integers accept 8 and 8.0,
+    // not 8.5.
     std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high) const;
     double number(std::string_view key, double low, double high) const;
     std::string string(std::string_view key) const;
     bool boolean(std::string_view key) const;
     // Optional: the fallback where absent or null; an error where present and wrong.
-    std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t low, std::int64_t high) const;
+    std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t low,
+                            std::int64_t high) const;
     double number_or(std::string_view key, double fallback, double low, double high) const;
     std::string string_or(std::string_view key, std::string fallback) const;
     bool boolean_or(std::string_view key, bool fallback) const;
@@ -66,8 +71,8 @@ class JsonObject {
     mutable std::vector<std::string> known_;
 };
 
-// Checks {"schema": "trainwright/<kind>", "version": N}, N in [1, newest], and marks both keys; returns the version
-// (newest after an error).
+// Checks {"schema": "trainwright/<kind>", "version": N}, N in [1, newest], and marks both keys; returns the
+// version (newest after an error).
 int read_schema(const JsonObject& object, std::string_view kind, int newest);
 
 }  // namespace tw

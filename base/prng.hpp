@@ -1,6 +1,6 @@
-// Counter-based random numbers: the value depends on (seed, stream, counter) alone, never on the order of calls, so
-// results do not depend on threads. SplitMix64's finaliser (Steele, Lea, Flood 2014, "Fast splittable pseudorandom
-// number generators", Fig. 13-16) applied to a Weyl sequence.
+// Counter-based random numbers: the value depends on (seed, stream, counter) alone, never on the order of
+// calls, so results do not depend on threads. SplitMix64's finaliser (Steele, Lea, Flood 2014, "Fast
+// splittable pseudorandom number generators", Fig. 13-16) applied to a Weyl sequence.
 #pragma once
 
 #include <cmath>
@@ -25,7 +25,8 @@ class Prng {
     constexpr std::uint64_t next() { return counter_random(seed_, stream_, counter_++); }
     // Uniform in [0, 1), 53 bits.
     constexpr double uniform() { return static_cast<double>(next() >> 11U) * 0x1.0p-53; }
-    // Uniform in [low, high], both included; high >= low. The bias of the modulo is below 2^-32 for ranges below 2^32.
+    // Uniform in [low, high], both included; high >= low. The bias of the modulo is below 2^-32 for ranges
+    // below 2^32.
     constexpr std::int64_t integer(std::int64_t low, std::int64_t high) {
         return low + static_cast<std::int64_t>(next() % (static_cast<std::uint64_t>(high - low) + 1));
     }

@@ -1,7 +1,7 @@
 // Result<T>: a value, or every error that was found (never none). No exception crosses a folder's boundary.
 //
-// An Error names the rule, the numbers, the place (a JSON pointer, a flag, "rank 3, 2F0") and, where there is one,
-// a legal neighbour as a hint.
+// An Error names the rule, the numbers, the place (a JSON pointer, a flag, "rank 3, 2F0") and, where there is
+// one, a legal neighbour as a hint.
 #pragma once
 
 #include <string>
@@ -15,12 +15,12 @@ namespace tw {
 
 // What went wrong; decides the process's exit code (exit_code below).
 enum class ErrorCode {
-    Failure,       // exit 1
-    Usage,         // exit 2: a flag, an unknown name, a contradiction on the command line
-    Infeasible,    // exit 3: nothing fits
-    Tolerance,     // exit 4: a prediction outside the tolerance asked for
-    Unreadable,    // exit 5: a document that cannot be read, or that is not legal
-    Interrupted,   // exit 130
+    Failure,      // exit 1
+    Usage,        // exit 2: a flag, an unknown name, a contradiction on the command line
+    Infeasible,   // exit 3: nothing fits
+    Tolerance,    // exit 4: a prediction outside the tolerance asked for
+    Unreadable,   // exit 5: a document that cannot be read, or that is not legal
+    Interrupted,  // exit 130
 };
 
 struct Error {
@@ -45,7 +45,8 @@ struct Unit {};
 template <class T>
 class [[nodiscard]] Result {
   public:
-    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+    Result(T value)
+        : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
     Result(Error error) : state_(std::in_place_index<1>, Errors{std::move(error)}) {}  // NOLINT
     Result(Errors errors) : state_(std::in_place_index<1>, std::move(errors)) {        // NOLINT
         TW_CHECK_MSG(!std::get<1>(state_).empty(), "a failed Result carries at least one error");
@@ -83,6 +84,8 @@ class [[nodiscard]] Result {
 };
 
 using Status = Result<Unit>;
-inline Status ok() { return Unit{}; }
+inline Status ok() {
+    return Unit{};
+}
 
 }  // namespace tw

@@ -83,6 +83,7 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
     task.document.model_document = std::move(*document);
     task.document.cluster = std::move(*cluster);
     task.environment = std::move(*environment);
+    task.request.base.attention = default_attention(task.document.cluster);
     task.request.global_batch = options.global_batch;
     task.request.seq_len = options.seq_len;
     task.request.constraints = std::move(*constraints);

@@ -67,8 +67,8 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
             graph.layer(i).role == LayerRole::Block || graph.layer(i).role == LayerRole::Other;
         const auto add = [&](Sums& sums, RecomputeMode mode) {
             const PhaseCost& forward = layer.phase(mode, Opcode::Forward);
-            sums.compute +=
-                stream_path(forward, CostStream::Compute) + backward_path(layer, mode, CostStream::Compute);
+            sums.compute = saturating_add(sums.compute, stream_path(forward, CostStream::Compute) +
+                                                            backward_path(layer, mode, CostStream::Compute));
             sums.comm +=
                 stream_path(forward, CostStream::Comm) + backward_path(layer, mode, CostStream::Comm);
             sums.hidden += to_sim_time(
@@ -104,13 +104,13 @@ MeshBounds::Sums MeshBounds::sums(const ChunkChoice& chunk) const {
         const std::int64_t stages = std::int64_t{mesh_.mesh.pp} * chunk.virtual_stages;
         const std::int64_t again = recomputed_blocks(blocks_, stages, chunk.recompute_layers);
         s = blocks_sums_[static_cast<std::size_t>(RecomputeMode::None)];
-        s.compute += full_block_.compute * again;
+        s.compute = saturating_add(s.compute, saturating_multiply(full_block_.compute, again));
         s.comm += full_block_.comm * again;
         s.hidden =
             blocks_sums_[static_cast<std::size_t>(RecomputeMode::Full)].hidden;  // the largest of the modes
         s.saved = std::max(0.0, s.saved - full_block_.saved * static_cast<double>(again));
     }
-    s.compute += ends_sums_.compute;
+    s.compute = saturating_add(s.compute, ends_sums_.compute);
     s.comm += ends_sums_.comm;
     s.hidden += ends_sums_.hidden;
     s.saved += ends_sums_.saved;
@@ -123,7 +123,7 @@ SimTime MeshBounds::step_time(const ChunkChoice& chunk, bool hides_collectives) 
     const SimTime busiest = std::max(s.compute, s.comm);
     const SimTime work =
         std::max(SimTime{0}, (hides_collectives ? busiest - s.hidden : busiest) - 16 * (blocks_ + 2));
-    return work * mesh_.microbatches / mesh_.mesh.pp;
+    return saturating_multiply(work, mesh_.microbatches) / mesh_.mesh.pp;
 }
 
 double MeshBounds::memory(const ChunkChoice& chunk, const ZeroChoice& zero) const {
@@ -165,11 +165,11 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
         backward[s] = b;
         const std::size_t r = rank_of_stage[s];
         // Chunks of a cut backward are rounded down: at most 8 picoseconds each.
-        work[r] += (f + b - 8) * plan.microbatches;
+        work[r] = saturating_add(work[r], saturating_multiply(f + b - 8, plan.microbatches));
         if (!whole) continue;
         // The lane of data-parallel collectives is a resource too: ZeRO-2 uses it after every microbatch.
         const std::int64_t times = plan.zero_stage == 2 ? plan.microbatches : 1;
-        lane[r] += time(c.gradient_sync.seconds) * times - 8;
+        lane[r] = saturating_add(lane[r], saturating_multiply(time(c.gradient_sync.seconds), times) - 8);
         update[r].add(time(c.optimizer_s), plan.overlap.param_gather ? 0 : time(c.parameter_gather.seconds));
         const int parts = chunks.empty() ? 1 : chunks[s];
         bucket[r] = std::max(bucket[r], time(c.gradient_sync.seconds / parts));

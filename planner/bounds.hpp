@@ -4,7 +4,8 @@
 // Time. A rank computes one thing at a time, so its period is at least its own work; the busiest rank has at
 // least the mean. Where a step ends with a barrier, the stage s (of the first chunk) begins after the
 // forwards of the stages before it and ends before their backwards, so that
-//     period >= max_s [ sum_{t<s} (F_t + B_t + transfers) + m * work of s's rank ] + the last gradient bucket of stage 0
+//     period >= max_s [ sum_{t<s} (F_t + B_t + transfers) + m * work of s's rank ] + the last gradient bucket
+//     of stage 0
 //               + the norm + rank 0's update + its gather of updated parameters.
 // For equal stages this is (m + p - 1)(F + B), and (m v + p - 1)(F + B) / v interleaved: what 1F1B and the
 // interleaved schedule reach.
@@ -56,9 +57,11 @@ class MeshBounds {
     Sums full_block_;
 };
 
-// The bound of one leaf, from its exact stages. `chunks` of each stage's last backward decide how much of the gradient
-// synchronisation can hide (lowering_options); `whole` adds what depends on the ZeRO stage: updates, synchronisation.
-SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage,
-                             const GeneratorInfo& schedule, std::span<const int> chunks, bool whole);
+// The bound of one leaf, from its exact stages. `chunks` of each stage's last backward decide how much of the
+// gradient synchronisation can hide (lowering_options); `whole` adds what depends on the ZeRO stage: updates,
+// synchronisation.
+SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
+                             std::span<const std::uint16_t> rank_of_stage, const GeneratorInfo& schedule,
+                             std::span<const int> chunks, bool whole);
 
 }  // namespace tw

@@ -31,10 +31,8 @@ std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environmen
         missing.push_back(
             fmt::format("memory: the smallest plan needs {:.1f} GB a device, there are {:.1f} GB",
                         least / 1e9, capacity / 1e9));
-        missing.push_back(fmt::format(
-            "about {} devices of this kind{} would hold it",
-            static_cast<int>(environment->cluster.devices() * std::ceil(least / capacity)),
-            request.base.offload_optimizer > 0 ? "" : ", or the optimizer's states in host memory,"));
+        missing.emplace_back(
+            "more devices, a higher ZeRO stage, more recomputation or a smaller microbatch would need less");
     }
     return missing;
 }

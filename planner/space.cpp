@@ -203,9 +203,40 @@ std::vector<std::string> SearchSpace::why_empty() const {
     reasons.push_back(
         fmt::format("--global-batch {} must be a multiple of dp = {} / (tp * pp * cp); its divisors: {}",
                     request_.global_batch, world, list(divisors(request_.global_batch))));
-    if (const std::string fixed = to_string(request_.constraints); !fixed.empty()) {
-        reasons.push_back("and --fix " + fixed + " must hold as well");
+    const std::string fixed = to_string(request_.constraints);
+    if (fixed.empty()) return reasons;
+    // The plan that the user describes, where every key has one value: its own violations say more than the
+    // list.
+    const PlanConstraints& fix = request_.constraints;
+    const auto one = [](const IntChoice& choice, int otherwise) {
+        return choice.any() ? otherwise : static_cast<int>(choice.ranges.front().low);
+    };
+    ParallelPlan plan = request_.base;
+    plan.mesh.tp = one(fix.tp, 1);
+    plan.mesh.pp = one(fix.pp, 1);
+    plan.mesh.cp = one(fix.cp, 1);
+    plan.mesh.ep = one(fix.ep, 1);
+    plan.mesh.dp = one(fix.dp, std::max(1, world / (plan.mesh.tp * plan.mesh.pp * plan.mesh.cp)));
+    plan.virtual_stages = one(fix.vpp, 1);
+    plan.microbatch = one(fix.mbs, 1);
+    plan.microbatches = std::max<std::int64_t>(1, request_.global_batch / (plan.microbatch * plan.mesh.dp));
+    plan.global_batch = request_.global_batch;
+    plan.seq_len = seq_len_;
+    plan.zero_stage = one(fix.zero, 0);
+    plan.sequence_parallel = one(fix.sp, 0) != 0;
+    if (!fix.schedule.any()) plan.schedule = fix.schedule.words.front();
+    const std::int64_t stages = std::int64_t{plan.mesh.pp} * plan.virtual_stages;
+    if (stages > graph.size()) {
+        reasons.push_back(fmt::format("pp {} x vpp {} are more stages than the model's {} layers",
+                                      plan.mesh.pp, plan.virtual_stages, graph.blocks));
+        return reasons;
     }
+    plan.stages = uniform_partition(graph, static_cast<int>(stages), RecomputeMode::None);
+    const PlanCheck check = check_plan(graph, environment_.cluster, plan);
+    if (!check.errors.empty()) reasons.clear();
+    for (const Error& error : check.errors)
+        reasons.push_back(to_string(error));
+    reasons.push_back("with --fix " + fixed);
     return reasons;
 }
 

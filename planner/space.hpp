@@ -2,7 +2,8 @@
 // everything below:
 //   mesh     tp (within a node unless named) x pp x cp x dp x ep x etp, sequence parallel, microbatch
 //   chunking virtual stages x recompute (none, selective, full, full for the first k blocks of a stage)
-//   leaf     schedule (synchronous ones; cost-driven zero-bubble orders where they are named) x ZeRO stage (all replicas, or those of one node: HSDP) x stage partition
+//   leaf     schedule (synchronous ones; cost-driven zero-bubble orders where they are named) x ZeRO stage
+//   (all replicas, or those of one node: HSDP) x stage partition
 // Two leaves never lower to the same schedule with the same StagePrograms and memory: choices without effect
 // (ZeRO without replicas, GPipe of one microbatch, sequence parallel without tensor parallel) are left out.
 #pragma once

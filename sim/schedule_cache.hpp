@@ -1,5 +1,5 @@
-// Orders and compiled schedules, shared by all plans of equal shape: durations come from cost tables, so a compiled order
-// serves thousands of plans. Cost-driven orders are remembered by their costs.
+// Orders and compiled schedules, shared by all plans of equal shape: durations come from cost tables, so a
+// compiled order serves thousands of plans. Cost-driven orders are remembered by their costs.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +30,16 @@ struct LoweredSchedule {
     std::vector<RankMemoryProfile> memory;  // of the lowered schedule: stashes and offloads counted
 };
 
-Result<std::shared_ptr<const LoweredSchedule>> lower_and_compile(std::shared_ptr<const OrderedSchedule> ordered,
-                                                                 const LoweringOptions& options);
+Result<std::shared_ptr<const LoweredSchedule>> lower_and_compile(
+    std::shared_ptr<const OrderedSchedule> ordered, const LoweringOptions& options);
 
 // Thread-safe; each kind keeps its most recently used entries up to a size.
 class ScheduleCache {
   public:
     Result<std::shared_ptr<const OrderedSchedule>> order(const std::string& name, const ScheduleShape& shape,
                                                          const StageCosts* costs);
-    Result<std::shared_ptr<const LoweredSchedule>> lowered(const std::shared_ptr<const OrderedSchedule>& ordered,
-                                                           const LoweringOptions& options);
+    Result<std::shared_ptr<const LoweredSchedule>> lowered(
+        const std::shared_ptr<const OrderedSchedule>& ordered, const LoweringOptions& options);
 
   private:
     RecentCache<OrderedSchedule> orders_{std::int64_t{24} << 20};

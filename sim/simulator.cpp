@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "plan/check_plan.hpp"
 #include "plan/lower_plan.hpp"
 #include "plan/schedule/placement.hpp"
@@ -19,6 +21,21 @@ Result<Simulator::Prepared> Simulator::order(const ParallelPlan& plan) const {
     Prepared prepared;
     const std::vector<std::uint16_t> ranks = rank_of_stage(**generator, shape);
     prepared.costs = std::make_unique<PlanCost>(*environment_, plan, ranks, shapes_);
+    // SimTime holds 106 days; a rank that works longer than 10 on one step is no plan.
+    constexpr double kLongestStep = 864000.0;
+    for (int s = 0; s < prepared.costs->stages(); ++s) {
+        const StageCostSet& stage = prepared.costs->stage(s);
+        const double work =
+            to_seconds(stage.forward.device_time()).value + to_seconds(stage.backward.device_time()).value;
+        const double transfers =
+            stage.gradient_sync.seconds + stage.send_activation.seconds + stage.send_gradient.seconds;
+        const double step = (work + transfers) * static_cast<double>(plan.microbatches) * plan.virtual_stages;
+        if (step > kLongestStep) {
+            return Error{ErrorCode::Usage,
+                         fmt::format("one step would keep a device busy for {:.0f} days", step / 86400.0),
+                         summary(plan), "a smaller global batch or shorter sequences"};
+        }
+    }
     const GeneratorInfo info = (*generator)->info();
     StageCosts costs;
     if (info.uses_costs) costs = prepared.costs->stage_costs();

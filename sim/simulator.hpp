@@ -1,5 +1,6 @@
-// Simulator: predicts plans for one model on one cluster. `evaluate` is what a search calls thousands of times, `simulate`
-// what a user reads; both run the same schedule with the same costs, so that they return the same number.
+// Simulator: predicts plans for one model on one cluster. `evaluate` is what a search calls thousands of
+// times, `simulate` what a user reads; both run the same schedule with the same costs, so that they return
+// the same number.
 #pragma once
 
 #include <memory>
@@ -27,7 +28,8 @@ struct SimulateOptions {
 
 class Simulator {
   public:
-    explicit Simulator(std::shared_ptr<const Environment> environment) : environment_(std::move(environment)) {}
+    explicit Simulator(std::shared_ptr<const Environment> environment)
+        : environment_(std::move(environment)) {}
 
     [[nodiscard]] const Environment& environment() const { return *environment_; }
     [[nodiscard]] ShapeCostCache& shapes() const { return shapes_; }
@@ -37,7 +39,8 @@ class Simulator {
     // With only_if_it_fits the step time of a plan that does not fit is left 0: its memory is known first.
     [[nodiscard]] Result<Evaluation> evaluate(const ParallelPlan& plan, bool only_if_it_fits = false) const;
     // Checks the plan first: all its violations at once.
-    [[nodiscard]] Result<SimulationReport> simulate(const ParallelPlan& plan, const SimulateOptions& options = {}) const;
+    [[nodiscard]] Result<SimulationReport> simulate(const ParallelPlan& plan,
+                                                    const SimulateOptions& options = {}) const;
 
     // The order of a plan with its costs, then its schedule: what both of the above are made of.
     struct Prepared {
@@ -56,6 +59,7 @@ class Simulator {
 };
 
 // One standard deviation of a step that takes `step_time`, from the costs of the rank that is busiest.
-double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule, SimTime step_time);
+double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule,
+                  SimTime step_time);
 
 }  // namespace tw

@@ -19,7 +19,8 @@ std::span<const EmbeddedDocument> embedded_documents();
 // The text of one document, or "" where there is none.
 std::string_view embedded_document(std::string_view path);
 
-// Names without extension of the documents below a folder, sorted: embedded_names("models") -> {"bert-large", ...}.
+// Names without extension of the documents below a folder, sorted: embedded_names("models") -> {"bert-large",
+// ...}.
 std::vector<std::string> embedded_names(std::string_view folder);
 
 }  // namespace tw

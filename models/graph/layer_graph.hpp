@@ -1,21 +1,24 @@
-// LayerGraph: what a model computes, layer by layer, before any plan. Vertices are the units that pipeline partitioning
-// may not cut (an embedding, a transformer block, a head; a profiled layer); edges are the tensors between them, so the
-// bytes that cross a pipeline cut follow from the graph (T5's encoder output, a CNN's skip connections).
+// LayerGraph: what a model computes, layer by layer, before any plan. Vertices are the units that pipeline
+// partitioning may not cut (an embedding, a transformer block, a head; a profiled layer); edges are the
+// tensors between them, so the bytes that cross a pipeline cut follow from the graph (T5's encoder output, a
+// CNN's skip connections).
 #pragma once
 
-#include <boost/graph/adjacency_list.hpp>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <boost/graph/adjacency_list.hpp>
+
 #include "base/result.hpp"
 #include "models/graph/op.hpp"
 
 namespace tw {
 
-// How one rank runs a layer: everything about a plan that changes a layer's own kernels, sizes or collectives.
+// How one rank runs a layer: everything about a plan that changes a layer's own kernels, sizes or
+// collectives.
 struct WorkShape {
     std::int64_t microbatch = 1;  // sequences (or images)
     std::int64_t seq_len = 2048;
@@ -24,16 +27,20 @@ struct WorkShape {
     enum class Cp : std::uint8_t { Ring, AllToAll } cp_kind = Cp::Ring;
     Precision precision = Precision::Bf16;  // of matrix products and activations
     AttentionKernel attention = AttentionKernel::Flash2;
-    bool dropout = false;             // dropout masks kept and applied (hidden and attention)
-    bool fused_elementwise = true;    // bias-gelu, bias-dropout-add, softmax fused (Megatron); false: one kernel an op
-    bool autocast = false;            // fp32 parameters cast at use (torch.autocast): cast ops and cached casts
-    bool grad_accumulation_fused = true;  // wgrad GEMM adds into fp32 main gradients (Megatron); else separate kernels
-    bool gradient_fp32 = true;        // gradients accumulated in fp32 (4 bytes), else in `precision`
-    // Separate: logits, their fp32 copy and its gradient are three tensors. InPlace: the copy turns into probabilities and
-    // those into the gradient. Fused: one kernel on the logits, which turn into their gradient.
+    bool dropout = false;  // dropout masks kept and applied (hidden and attention)
+    bool fused_elementwise =
+        true;               // bias-gelu, bias-dropout-add, softmax fused (Megatron); false: one kernel an op
+    bool autocast = false;  // fp32 parameters cast at use (torch.autocast): cast ops and cached casts
+    bool grad_accumulation_fused =
+        true;                   // wgrad GEMM adds into fp32 main gradients (Megatron); else separate kernels
+    bool gradient_fp32 = true;  // gradients accumulated in fp32 (4 bytes), else in `precision`
+    // Separate: logits, their fp32 copy and its gradient are three tensors. InPlace: the copy turns into
+    // probabilities and those into the gradient. Fused: one kernel on the logits, which turn into their
+    // gradient.
     enum class Loss : std::uint8_t { Separate, InPlace, Fused } loss = Loss::Separate;
-    std::int64_t padded_vocab = 0;    // rows of the embedding and the head, all ranks together; 0: the model's own
-    double expert_imbalance = 1.0;    // tokens of the most loaded expert-parallel rank over the mean, >= 1
+    std::int64_t padded_vocab =
+        0;  // rows of the embedding and the head, all ranks together; 0: the model's own
+    double expert_imbalance = 1.0;  // tokens of the most loaded expert-parallel rank over the mean, >= 1
 
     friend bool operator==(const WorkShape&, const WorkShape&) = default;
 };
@@ -42,8 +49,8 @@ struct WorkShape {
 struct SavedTensor {
     std::string name;
     double bytes = 0;
-    // What recompute frees: Boundary is the layer's input, kept even by full recompute; Selective is dropped by selective
-    // and full recompute (the attention core); Full is dropped by full recompute alone.
+    // What recompute frees: Boundary is the layer's input, kept even by full recompute; Selective is dropped
+    // by selective and full recompute (the attention core); Full is dropped by full recompute alone.
     enum class Keep : std::uint8_t { Boundary, Full, Selective } keep = Keep::Full;
 };
 
@@ -68,13 +75,15 @@ class LayerModel {
     [[nodiscard]] virtual std::int64_t parameters() const = 0;
     // Parameters one token uses (MoE: top-k of the experts); equal to parameters() for dense layers.
     [[nodiscard]] virtual std::int64_t active_parameters() const { return parameters(); }
-    // Forward matrix-product FLOPs of one microbatch, unsharded, by Megatron's convention: head included, embedding
-    // look-up not, causal attention halved where `causal_half`. MFU = 3 x this x microbatches / time / peak.
-    [[nodiscard]] virtual FlopCount model_flops(std::int64_t microbatch, std::int64_t seq_len, bool causal_half) const = 0;
-    // Tensor-parallel degrees that are legal: every quantity that tp must divide, as (name, value) pairs; kv heads may
-    // be replicated (Megatron: kv % tp == 0 or tp % kv == 0).
+    // Forward matrix-product FLOPs of one microbatch, unsharded, by Megatron's convention: head included,
+    // embedding look-up not, causal attention halved where `causal_half`. MFU = 3 x this x microbatches /
+    // time / peak.
+    [[nodiscard]] virtual FlopCount model_flops(std::int64_t microbatch, std::int64_t seq_len,
+                                                bool causal_half) const = 0;
+    // Tensor-parallel degrees that are legal: every quantity that tp must divide, as (name, value) pairs; kv
+    // heads may be replicated (Megatron: kv % tp == 0 or tp % kv == 0).
     struct Divisibility {
-        std::string name;      // "num_attention_heads"
+        std::string name;  // "num_attention_heads"
         std::int64_t value = 0;
         enum class Rule : std::uint8_t { TpDivides, TpDividesOrMultiple, EpDivides } rule = Rule::TpDivides;
     };
@@ -86,7 +95,8 @@ enum class LayerRole : std::uint8_t { Embedding, Block, Head, Other };
 struct Layer {
     std::string name;  // "embedding", "block.0", "head"
     LayerRole role = LayerRole::Block;
-    int layer_class = 0;  // equal class: equal arithmetic; dense numbers from 0, so that work is computed once a class
+    int layer_class =
+        0;  // equal class: equal arithmetic; dense numbers from 0, so that work is computed once a class
     std::shared_ptr<const LayerModel> model;
 };
 
@@ -96,16 +106,18 @@ struct TensorEdge {
 
 using LayerDag = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Layer, TensorEdge>;
 
-// The model as the planner sees it. Vertices are stored in execution order: vertex i never depends on a later one.
+// The model as the planner sees it. Vertices are stored in execution order: vertex i never depends on a later
+// one.
 struct LayerGraph {
     std::string name;
     std::string family;  // "llama", "gpt", "moe", ... (a key of the family registry)
     LayerDag dag;
     std::int64_t hidden = 0, vocab = 0, heads = 0, kv_heads = 0, experts = 0;
-    std::int64_t blocks = 0;           // what users call layers: vertices with role Block
+    std::int64_t blocks = 0;  // what users call layers: vertices with role Block
     std::int64_t default_seq_len = 2048;
     bool causal = true;
-    bool tied_embeddings = false;      // head reuses the embedding's rows: with pp > 1 both ends hold them and all-reduce
+    bool tied_embeddings =
+        false;  // head reuses the embedding's rows: with pp > 1 both ends hold them and all-reduce
     std::int64_t tied_parameters = 0;  // counted once in parameters()
     bool counts_tokens = true;         // false: samples are images (CNN profiles), "tokens" are images
     // Set where the graph came from measurements on one device (PipeDream profiles): kernels carry seconds.
@@ -116,12 +128,15 @@ struct LayerGraph {
     [[nodiscard]] int layer_classes() const;  // 1 + the largest layer_class
     [[nodiscard]] std::int64_t parameters() const;
     [[nodiscard]] std::int64_t active_parameters() const;
-    [[nodiscard]] FlopCount model_flops(std::int64_t microbatch, std::int64_t seq_len, bool causal_half = true) const;
-    // Bytes of all tensors that cross the cut before vertex `cut` (1 <= cut < size()), per microbatch and rank.
+    [[nodiscard]] FlopCount model_flops(std::int64_t microbatch, std::int64_t seq_len,
+                                        bool causal_half = true) const;
+    // Bytes of all tensors that cross the cut before vertex `cut` (1 <= cut < size()), per microbatch and
+    // rank.
     [[nodiscard]] double cut_bytes(int cut, const WorkShape& shape) const;
 };
 
-// Rows of the embedding after padding: ceil(vocab / (divisor * tp)) * divisor * tp (Megatron _vocab_size_with_padding).
+// Rows of the embedding after padding: ceil(vocab / (divisor * tp)) * divisor * tp (Megatron
+// _vocab_size_with_padding).
 std::int64_t padded_vocab(std::int64_t vocab, std::int64_t divisor, int tp);
 
 }  // namespace tw

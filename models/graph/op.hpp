@@ -1,6 +1,6 @@
-// One operation of a layer as one rank runs it: a kernel with its shape, or a collective of the layer's own (tensor,
-// context or expert parallel). Shapes are per rank, already divided by the parallel degrees. No durations: those come
-// from a cost model (sim/cost) or from running (real_exec).
+// One operation of a layer as one rank runs it: a kernel with its shape, or a collective of the layer's own
+// (tensor, context or expert parallel). Shapes are per rank, already divided by the parallel degrees. No
+// durations: those come from a cost model (sim/cost) or from running (real_exec).
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,33 @@ namespace tw {
 enum class Precision : std::uint8_t { Fp32, Tf32, Fp16, Bf16, Fp8 };
 enum class GemmForm : std::uint8_t { Forward, InputGrad, WeightGrad };
 enum class AttentionKernel : std::uint8_t { Unfused, Flash1, Flash2, Flash3, CuDnn };
-enum class CollectiveKind : std::uint8_t { AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, Reduce, SendRecv };
+enum class CollectiveKind : std::uint8_t {
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+    Broadcast,
+    Reduce,
+    SendRecv
+};
 // Mesh axes (DeviceMesh). Edp: replicas of an expert shard; Etp: tensor parallel inside an expert.
 enum class Axis : std::uint8_t { Tp, Cp, Ep, Etp, Dp, Edp, Pp };
 
-// D[m,n] = sum over k, `batch` times. Forward y = x w: m tokens, n outputs, k inputs. InputGrad: m tokens, n inputs,
-// k outputs. WeightGrad: m outputs, n inputs, k tokens. `groups` > 1: a grouped GEMM of MoE experts (m per group).
+// D[m,n] = sum over k, `batch` times. Forward y = x w: m tokens, n outputs, k inputs. InputGrad: m tokens, n
+// inputs, k outputs. WeightGrad: m outputs, n inputs, k tokens. `groups` > 1: a grouped GEMM of MoE experts
+// (m per group).
 struct Gemm {
     std::int64_t m = 0, n = 0, k = 0;
     std::int64_t batch = 1;
     std::int64_t groups = 1;
     GemmForm form = GemmForm::Forward;
     Precision precision = Precision::Bf16;
-    bool accumulate = false;  // adds into fp32 main gradients (WeightGrad): reads and writes 4 bytes per output
+    bool accumulate =
+        false;  // adds into fp32 main gradients (WeightGrad): reads and writes 4 bytes per output
 };
 
-// softmax(q k^T / sqrt(d)) v. The backward costs 2.5 times the forward's matrix products (Dao 2022, flash) or 2 (unfused).
-// Unfused is emitted as batched Gemms and MemoryOps instead; this op is a fused kernel.
+// softmax(q k^T / sqrt(d)) v. The backward costs 2.5 times the forward's matrix products (Dao 2022, flash) or
+// 2 (unfused). Unfused is emitted as batched Gemms and MemoryOps instead; this op is a fused kernel.
 struct Attention {
     std::int64_t batch = 0, seq_q = 0, seq_kv = 0, heads = 0, kv_heads = 0, head_dim_qk = 0, head_dim_v = 0;
     bool causal = true;
@@ -42,8 +52,24 @@ struct Attention {
 };
 
 enum class MemoryOpKind : std::uint8_t {
-    Norm, Softmax, Activation, Add, Dropout, Rope, Embedding, CrossEntropy, Cast, Copy, Permute, Optimizer, GradAccumulate,
-    BiasAct, BiasDropoutAdd, Router, Pool, Other
+    Norm,
+    Softmax,
+    Activation,
+    Add,
+    Dropout,
+    Rope,
+    Embedding,
+    CrossEntropy,
+    Cast,
+    Copy,
+    Permute,
+    Optimizer,
+    GradAccumulate,
+    BiasAct,
+    BiasDropoutAdd,
+    Router,
+    Pool,
+    Other
 };
 
 // A kernel bound by memory: bytes read plus written, and its (few) flops.
@@ -57,8 +83,8 @@ struct MemoryOp {
 
 // 2-D convolution, NCHW sizes of the output; groups as usual. Costed as an implicit GEMM.
 struct Convolution {
-    std::int64_t batch = 0, in_channels = 0, out_channels = 0, out_height = 0, out_width = 0, kernel_h = 1, kernel_w = 1,
-                 stride = 1, groups = 1;
+    std::int64_t batch = 0, in_channels = 0, out_channels = 0, out_height = 0, out_width = 0, kernel_h = 1,
+                 kernel_w = 1, stride = 1, groups = 1;
     GemmForm form = GemmForm::Forward;
     Precision precision = Precision::Fp32;
 };
@@ -68,14 +94,15 @@ struct MeasuredOp {
     double seconds = 0;
 };
 
-// `bytes` is the size that nccl-tests would print: AllReduce the buffer, AllGather and ReduceScatter the whole gathered
-// buffer, AllToAll the buffer of one rank, SendRecv the message.
+// `bytes` is the size that nccl-tests would print: AllReduce the buffer, AllGather and ReduceScatter the
+// whole gathered buffer, AllToAll the buffer of one rank, SendRecv the message.
 struct CollectiveOp {
     CollectiveKind kind = CollectiveKind::AllReduce;
     Axis axis = Axis::Tp;
     double bytes = 0;
-    // Runs beside the compute that follows it until the next op with `joins` set (sequence parallel's re-gather behind
-    // the input gradient, ring attention's exchange, DualPipe's all-to-all). Otherwise compute waits for it.
+    // Runs beside the compute that follows it until the next op with `joins` set (sequence parallel's
+    // re-gather behind the input gradient, ring attention's exchange, DualPipe's all-to-all). Otherwise
+    // compute waits for it.
     bool overlaps = false;
 };
 
@@ -89,20 +116,21 @@ struct Op {
     std::variant<Gemm, Attention, MemoryOp, Convolution, MeasuredOp, CollectiveOp> body;
     Phase phase = Phase::Forward;
     RecomputeLevel recompute = RecomputeLevel::Full;
-    bool joins = false;        // waits for every earlier overlapping collective first
-    double host_dispatches = 1;  // framework ops the host dispatches for it in eager mode (0: fused into its neighbour)
+    bool joins = false;  // waits for every earlier overlapping collective first
+    double host_dispatches =
+        1;  // framework ops the host dispatches for it in eager mode (0: fused into its neighbour)
 };
 
-// Floating-point operations of an op (2 per multiply-add); collectives 0. Attention counts the causal half only where
-// `causal_half` (Megatron's convention halves it; MPT's does not).
+// Floating-point operations of an op (2 per multiply-add); collectives 0. Attention counts the causal half
+// only where `causal_half` (Megatron's convention halves it; MPT's does not).
 FlopCount op_flops(const Op& op, bool causal_half = true);
 // Bytes read plus written in device memory by a kernel (collectives 0).
 double op_bytes(const Op& op);
 int bytes_per_element(Precision precision);  // Fp32, Tf32 4; Fp16, Bf16 2; Fp8 1
 
-std::string_view to_string(Precision precision);  // "fp32", "tf32", ...
-std::string_view to_string(CollectiveKind kind);  // "all_reduce", ...
-std::string_view to_string(Axis axis);            // "tp", ...
+std::string_view to_string(Precision precision);     // "fp32", "tf32", ...
+std::string_view to_string(CollectiveKind kind);     // "all_reduce", ...
+std::string_view to_string(Axis axis);               // "tp", ...
 std::string_view to_string(AttentionKernel kernel);  // "unfused", "flash1", ...
 
 }  // namespace tw

@@ -218,4 +218,14 @@ Precision default_precision(const Cluster& cluster) {
     return all_have(&Device::peak_fp16) ? Precision::Fp16 : Precision::Fp32;
 }
 
+AttentionKernel default_attention(const Cluster& cluster) {
+    AttentionKernel kernel = AttentionKernel::Flash2;
+    for (const NodeGroup& group : cluster.groups) {
+        const std::string& architecture = group.device.architecture;
+        if (architecture == "volta" || architecture == "pascal") return AttentionKernel::Unfused;
+        if (architecture == "turing") kernel = AttentionKernel::Flash1;
+    }
+    return kernel;
+}
+
 }  // namespace tw

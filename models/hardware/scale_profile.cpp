@@ -90,7 +90,7 @@ Result<HardwareProfile> profile_for(const Device& device) {
         if (!profile) return profile.errors();
         return scale_profile(*profile, *from, device, false);
     }
-    return Error{ErrorCode::Failure,
+    return Error{ErrorCode::Usage,
                  "no measured device of architecture \"" + device.architecture + "\" to scale a profile from",
                  device.name, "measure the device, or name a profile in the cluster document"};
 }

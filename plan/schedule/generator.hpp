@@ -19,44 +19,49 @@ struct ScheduleShape {
     int microbatches = 1;        // m, a step
     int microbatch_group = 0;    // interleaved: microbatches a rank runs of one chunk before the next; 0: p
     bool vertical_sync = false;  // PipeDream 2019, section 3.3
-    // PipeDream's replicated stages: replicas[s] ranks run stage s, round robin over microbatches. Empty: one each.
+    // PipeDream's replicated stages: replicas[s] ranks run stage s, round robin over microbatches. Empty: one
+    // each.
     std::vector<int> replicas;
 };
 
 // Costs that drive some orders (zb-auto); the others ignore them. One entry a virtual stage.
 struct StageCosts {
     std::vector<SimTime> forward, backward_input, backward_weight;
-    SimTime transfer = 0;                   // one activation or gradient between neighbours
-    std::vector<double> activation_bytes;   // held from F to W
-    std::vector<double> weight_grad_bytes;  // of these, held from B to W
-    std::vector<double> memory_limit_bytes; // per pipeline rank, for activations; empty: unlimited
+    SimTime transfer = 0;                    // one activation or gradient between neighbours
+    std::vector<double> activation_bytes;    // held from F to W
+    std::vector<double> weight_grad_bytes;   // of these, held from B to W
+    std::vector<double> memory_limit_bytes;  // per pipeline rank, for activations; empty: unlimited
 };
 
 struct GeneratorInfo {
-    std::string name;         // "zb-h1"
-    std::string title;        // "Zero Bubble H1"
-    std::string source;       // paper and section
+    std::string name;    // "zb-h1"
+    std::string title;   // "Zero Bubble H1"
+    std::string source;  // paper and section
     Semantics semantics = Semantics::Synchronous;
     StepBoundary boundary = StepBoundary::Barrier;
-    bool virtual_stages = false;  // v > 1 is allowed
-    int fixed_virtual_stages = 0; // ZB-V, DualPipeV: exactly this v; 0: free
+    bool virtual_stages = false;   // v > 1 is allowed
+    int fixed_virtual_stages = 0;  // ZB-V, DualPipeV: exactly this v; 0: free
     bool overlaps_passes = false;  // has OverlapForwardBackward (DualPipeV)
     bool splits_backward = false;
     bool uses_costs = false;
-    bool uses_memory_limit = false;  // ... and StageCosts::memory_limit_bytes; searched only where it is named
-    bool replicates = false;      // replicas > 1 are allowed
+    bool uses_memory_limit =
+        false;                // ... and StageCosts::memory_limit_bytes; searched only where it is named
+    bool replicates = false;  // replicas > 1 are allowed
 };
 
 class ScheduleGenerator {
   public:
     virtual ~ScheduleGenerator() = default;
     [[nodiscard]] virtual GeneratorInfo info() const = 0;
-    // Rules on (p, v, m) that this schedule adds to check_plan's; empty where legal. Each names a legal neighbour.
+    // Rules on (p, v, m) that this schedule adds to check_plan's; empty where legal. Each names a legal
+    // neighbour.
     [[nodiscard]] virtual Errors check(const ScheduleShape& shape) const = 0;
     // The order; `shape` has passed check(). `costs` may be null: unit costs F = B = W = 1.
-    [[nodiscard]] virtual ComputeOrder generate(const ScheduleShape& shape, const StageCosts* costs) const = 0;
+    [[nodiscard]] virtual ComputeOrder generate(const ScheduleShape& shape,
+                                                const StageCosts* costs) const = 0;
     // Microbatches whose activations a rank holds at most, by stage: min(m, p - s) for 1F1B, m for GPipe.
-    [[nodiscard]] virtual std::vector<int> peak_in_flight(const ScheduleShape& shape) const;  // by replaying the order
+    [[nodiscard]] virtual std::vector<int> peak_in_flight(
+        const ScheduleShape& shape) const;  // by replaying the order
 };
 
 // All generators in the order of the table; pointers live for ever.
@@ -65,6 +70,7 @@ Result<const ScheduleGenerator*> find_schedule(std::string_view name);  // unkno
 std::vector<std::string> schedule_names();
 
 // check + generate.
-Result<ComputeOrder> generate_order(std::string_view name, const ScheduleShape& shape, const StageCosts* costs = nullptr);
+Result<ComputeOrder> generate_order(std::string_view name, const ScheduleShape& shape,
+                                    const StageCosts* costs = nullptr);
 
 }  // namespace tw

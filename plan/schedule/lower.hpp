@@ -1,6 +1,6 @@
-// From a compute order to a complete schedule: the passes place transfers, gradient synchronisation, ZeRO's gathers,
-// weight stashes, offload, the gradient norm and the optimizer step, each as instructions on their streams with explicit
-// waits. One pass a file in passes/; lower() runs them in a fixed order.
+// From a compute order to a complete schedule: the passes place transfers, gradient synchronisation, ZeRO's
+// gathers, weight stashes, offload, the gradient norm and the optimizer step, each as instructions on their
+// streams with explicit waits. One pass a file in passes/; lower() runs them in a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,33 @@ struct LoweringOptions {
         PerPeer,       // one lane a peer
         Single,        // one communicator: a posted receive can block a later send
     } p2p = P2p::PerDirection;
-    bool batch_p2p = false;  // adjacent send and receive to the same peer form one group (batch_isend_irecv); a lane a peer
-    bool overlap_p2p = true; // false: compute waits for its own sends (Megatron without --overlap-p2p-communication)
+    bool batch_p2p = false;  // adjacent send and receive to the same peer form one group (batch_isend_irecv);
+                             // a lane a peer
+    bool overlap_p2p =
+        true;  // false: compute waits for its own sends (Megatron without --overlap-p2p-communication)
 
     enum class GradSync : std::uint8_t { None, AllReduce, ReduceScatter } grad_sync = GradSync::AllReduce;
-    bool overlap_grad_sync = true;    // starts with the last backward of a stage, bucket by bucket
-    // Gradient buckets of each virtual stage; empty: one each. With overlap the last backward of a stage is split into as
-    // many chunks (Instruction::part), and bucket k is reduced beside chunk k + 2.
+    bool overlap_grad_sync = true;  // starts with the last backward of a stage, bucket by bucket
+    // Gradient buckets of each virtual stage; empty: one each. With overlap the last backward of a stage is
+    // split into as many chunks (Instruction::part), and bucket k is reduced beside chunk k + 2.
     std::vector<int> buckets;
-    bool sync_every_microbatch = false;  // ZeRO-2/3 with accumulation: reduce after each microbatch
-    bool gather_params_after_step = false;   // ZeRO-1/2: all-gather of updated parameters
-    bool overlap_param_gather = false;       // ... beside the next forward
-    bool unshard = false;             // ZeRO-3: Unshard before, Reshard after each forward and backward of a stage
-    bool tied_embeddings = false;     // all-reduce between first and last stage before the optimizer
-    bool grad_norm = true;            // with StepBoundary::Barrier: over all pipeline ranks
+    bool sync_every_microbatch = false;     // ZeRO-2/3 with accumulation: reduce after each microbatch
+    bool gather_params_after_step = false;  // ZeRO-1/2: all-gather of updated parameters
+    bool overlap_param_gather = false;      // ... beside the next forward
+    bool unshard = false;  // ZeRO-3: Unshard before, Reshard after each forward and backward of a stage
+    bool tied_embeddings = false;  // all-reduce between first and last stage before the optimizer
+    bool grad_norm = true;         // with StepBoundary::Barrier: over all pipeline ranks
     bool offload_activations = false;
-    // Gradients are pushed to a sharded server (ReduceScatter), which takes the step, and parameters come back (Broadcast),
-    // instead of an all-reduce. Where there are no replicas (grad_sync None, one replica a stage) there is no server.
+    // Gradients are pushed to a sharded server (ReduceScatter), which takes the step, and parameters come
+    // back (Broadcast), instead of an all-reduce. Where there are no replicas (grad_sync None, one replica a
+    // stage) there is no server.
     bool parameter_server = false;
 };
 
-// CHECKs that the order does not wait for itself (check_order says whether); legality is the generator's and check_plan's.
-// Every lane layout is free of deadlock, because transfers stand in one global order on all ranks. GradNorm spans all
-// pipeline ranks under StepBoundary::Barrier and stays within one (group 0) otherwise; there is one OptimizerStep a stage.
+// CHECKs that the order does not wait for itself (check_order says whether); legality is the generator's and
+// check_plan's. Every lane layout is free of deadlock, because transfers stand in one global order on all
+// ranks. GradNorm spans all pipeline ranks under StepBoundary::Barrier and stays within one (group 0)
+// otherwise; there is one OptimizerStep a stage.
 Schedule lower(const ComputeOrder& order, std::string generator, const LoweringOptions& options);
 
 }  // namespace tw

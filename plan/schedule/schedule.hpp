@@ -1,8 +1,8 @@
-// A schedule: one program of instructions for each pipeline rank. It is what a plan lowers to, what the simulator
-// predicts and what the executor runs.
+// A schedule: one program of instructions for each pipeline rank. It is what a plan lowers to, what the
+// simulator predicts and what the executor runs.
 //
-// One pipeline rank stands for all its replicas (tensor, data, context and expert parallel ranks) where these are
-// identical; sim/engine expands it where they are not.
+// One pipeline rank stands for all its replicas (tensor, data, context and expert parallel ranks) where these
+// are identical; sim/engine expands it where they are not.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ struct DurationKey {
     Opcode opcode = Opcode::Forward;
     std::uint16_t stage = 0;
     std::uint16_t stage2 = 0;  // OverlapForwardBackward's backward; transfers: the other end's stage
-    std::uint32_t part = 0;    // bucket of a split collective; chunk (from 1) of a split last backward, 0: whole
+    std::uint32_t part =
+        0;  // bucket of a split collective; chunk (from 1) of a split last backward, 0: whole
     std::uint16_t group = 0;
     friend bool operator==(const DurationKey&, const DurationKey&) = default;
     friend auto operator<=>(const DurationKey&, const DurationKey&) = default;
@@ -38,8 +39,9 @@ struct DurationKey {
 
 struct RankProgram {
     std::vector<Instruction> instructions;  // in the order in which the host issues them
-    // Explicit waits, CSR: instruction i starts after instructions waits[wait_begin[i] .. wait_begin[i+1]) of the same
-    // rank have finished; all of them are earlier in the program. wait_begin has instructions.size() + 1 entries.
+    // Explicit waits, CSR: instruction i starts after instructions waits[wait_begin[i] .. wait_begin[i+1]) of
+    // the same rank have finished; all of them are earlier in the program. wait_begin has instructions.size()
+    // + 1 entries.
     std::vector<std::uint32_t> wait_begin;
     std::vector<std::uint32_t> waits;
 
@@ -67,13 +69,13 @@ struct Schedule {
     int steps = 1;          // steps the program spans: 1 where it flushes, more where it does not
     StepBoundary boundary = StepBoundary::Barrier;
     Semantics semantics = Semantics::Synchronous;
-    std::vector<std::uint16_t> rank_of_stage;  // replica 0's rank; the other replicas follow it
+    std::vector<std::uint16_t> rank_of_stage;      // replica 0's rank; the other replicas follow it
     std::vector<std::uint16_t> replicas_of_stage;  // PipeDream's replicated stages; all 1 elsewhere
-    std::vector<RankProgram> programs;         // one a pipeline rank
+    std::vector<RankProgram> programs;             // one a pipeline rank
     std::vector<DurationKey> duration_classes;
-    std::vector<DurationKey> size_classes;     // [0] is unused
-    // Ranks of each collective group that crosses pipeline ranks. groups[0] is empty: a group inside one pipeline
-    // rank's replicas (dp, ep), which needs no rendezvous between pipeline ranks.
+    std::vector<DurationKey> size_classes;  // [0] is unused
+    // Ranks of each collective group that crosses pipeline ranks. groups[0] is empty: a group inside one
+    // pipeline rank's replicas (dp, ep), which needs no rendezvous between pipeline ranks.
     std::vector<std::vector<std::uint16_t>> groups;
 
     [[nodiscard]] int ranks() const { return static_cast<int>(programs.size()); }
@@ -90,7 +92,7 @@ struct Action {
     Opcode opcode = Opcode::Forward;  // a compute opcode
     std::uint16_t stage = 0;
     std::int32_t microbatch = 0;
-    std::uint16_t stage2 = 0;         // OverlapForwardBackward
+    std::uint16_t stage2 = 0;  // OverlapForwardBackward
     std::int32_t microbatch2 = kNoMicrobatch;
     std::uint16_t weight_version = 0;
     friend bool operator==(const Action&, const Action&) = default;
@@ -103,11 +105,13 @@ struct ComputeOrder {
     int steps = 1;
     StepBoundary boundary = StepBoundary::Barrier;
     Semantics semantics = Semantics::Synchronous;
-    bool splits_backward = false;      // has BackwardInput and BackwardWeight
-    int weight_versions = 1;           // the most kept by any rank
-    std::vector<std::uint16_t> versions_of_rank;  // kept by each; Action::weight_version is modulo this. Empty: 1
-    int backwards_per_update = 0;      // a rank's own backwards of a stage between optimizer steps; 0: all of a step
-    std::vector<std::uint16_t> rank_of_stage;      // replica 0's rank
+    bool splits_backward = false;  // has BackwardInput and BackwardWeight
+    int weight_versions = 1;       // the most kept by any rank
+    std::vector<std::uint16_t>
+        versions_of_rank;  // kept by each; Action::weight_version is modulo this. Empty: 1
+    int backwards_per_update =
+        0;  // a rank's own backwards of a stage between optimizer steps; 0: all of a step
+    std::vector<std::uint16_t> rank_of_stage;  // replica 0's rank
     std::vector<std::uint16_t> replicas_of_stage;
     // Microbatches are numbered through all steps: 0 .. steps * microbatches - 1.
     std::vector<std::vector<Action>> ranks;

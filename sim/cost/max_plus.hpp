@@ -36,7 +36,7 @@ struct MaxPlus {
 };
 
 inline SimTime plus(SimTime a, SimTime b) {
-    return a <= kUnreachable || b <= kUnreachable ? kUnreachable : a + b;
+    return a <= kUnreachable || b <= kUnreachable ? kUnreachable : saturating_add(a, b);
 }
 
 inline MaxPlus::Row max_rows(const MaxPlus::Row& a, const MaxPlus::Row& b) {

@@ -25,11 +25,12 @@ struct StageCostSet {
     double optimizer_s = 0, optimizer_sigma_s = 0;       // one step's update, gradient norm included
     TransferCost gradient_sync;                          // all of the stage's gradients, once
     TransferCost parameter_gather;                       // ZeRO-1/2
-    double sync_memory_bytes = 0;  // of a synchronisation other than all-reduce and ZeRO: error feedback, buffers
+    double sync_memory_bytes =
+        0;  // of a synchronisation other than all-reduce and ZeRO: error feedback, buffers
     TransferCost send_activation;  // to the next stage
-    TransferCost send_gradient;                          // to the previous stage
-    double stash_s = 0;                                  // copy of the weights (PipeDream)
-    double offload_s = 0;                                // activations of one microbatch over PCIe, one way
+    TransferCost send_gradient;    // to the previous stage
+    double stash_s = 0;            // copy of the weights (PipeDream)
+    double offload_s = 0;          // activations of one microbatch over PCIe, one way
 };
 
 class PlanCost {

@@ -1,5 +1,6 @@
-// The memory ledger: what each pipeline rank holds, instruction by instruction, over its schedule's own order. A rank
-// computes in program order, so the sequence of allocations does not depend on durations; a trace adds the times.
+// The memory ledger: what each pipeline rank holds, instruction by instruction, over its schedule's own
+// order. A rank computes in program order, so the sequence of allocations does not depend on durations; a
+// trace adds the times.
 #pragma once
 
 #include <span>
@@ -16,10 +17,10 @@ namespace tw {
 
 // Per virtual stage and microbatch, bytes on one rank.
 struct StageFootprint {
-    double activations = 0;          // saved from forward to backward
-    double held_for_weight = 0;      // of these, until BackwardWeight
-    double transient_forward = 0;    // beyond the saved ones while the forward runs
-    double transient_backward = 0;   // recomputed activations of one layer, logits' gradient, temporaries
+    double activations = 0;         // saved from forward to backward
+    double held_for_weight = 0;     // of these, until BackwardWeight
+    double transient_forward = 0;   // beyond the saved ones while the forward runs
+    double transient_backward = 0;  // recomputed activations of one layer, logits' gradient, temporaries
     std::string transient_forward_layer, transient_backward_layer;  // which layer needs them
 };
 
@@ -38,25 +39,26 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
                          const std::vector<double>& parameter_bytes);
 
 // Bytes that each pipeline rank has left for activations: what drives memory-limited orders.
-std::vector<double> activation_limits(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
-                                      std::span<const std::uint16_t> rank_of_stage);
+std::vector<double> activation_limits(const Environment& environment, const ParallelPlan& plan,
+                                      const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage);
 
 // The whole ledger, one entry a pipeline rank.
-std::vector<StageMemory> memory_ledger(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
-                                       const LoweredSchedule& lowered);
+std::vector<StageMemory> memory_ledger(const Environment& environment, const ParallelPlan& plan,
+                                       const PlanCost& costs, const LoweredSchedule& lowered);
 
-// The ledger's totals alone, for searches: the same numbers without their names. What does not depend on the ZeRO stage is
-// computed once.
+// The ledger's totals alone, for searches: the same numbers without their names. What does not depend on the
+// ZeRO stage is computed once.
 struct MemoryBase {
     struct Rank {
         double dense = 0, expert = 0, largest_layer = 0;  // parameters
-        double allocated = 0, reserved = 0;  // beside states and buffers
-        double capacity = 0;                 // of its devices
+        double allocated = 0, reserved = 0;               // beside states and buffers
+        double capacity = 0;                              // of its devices
     };
     std::vector<Rank> ranks;
 };
 MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
-                       std::span<const std::uint16_t> rank_of_stage, std::span<const RankMemoryProfile> profiles);
+                       std::span<const std::uint16_t> rank_of_stage,
+                       std::span<const RankMemoryProfile> profiles);
 
 struct MemoryTotals {
     double allocated = 0, reserved = 0, device = 0;  // largest over the ranks
@@ -64,8 +66,9 @@ struct MemoryTotals {
 };
 MemoryTotals memory_totals(const ParallelPlan& plan, const MemoryBase& base);
 
-// Fills the memory curves of a trace from the same ledger; categories: the persistent addends, activations, temporaries.
-void add_memory_curves(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule,
-                       Trace& trace);
+// Fills the memory curves of a trace from the same ledger; categories: the persistent addends, activations,
+// temporaries.
+void add_memory_curves(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
+                       const Schedule& schedule, Trace& trace);
 
 }  // namespace tw

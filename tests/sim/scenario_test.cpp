@@ -87,8 +87,7 @@ TEST(Scenario, WithoutTroubleNothingChangesAndNobodyIsNamed) {
     }
 }
 
-200 ms injected into rank 1's backward;
-the gradients ' all-reduce equalises everybody' s
+// 200 ms injected into rank 1's backward: the gradients' all-reduce equalises everybody's
 // backward, but ranks 0, 2 and 3 wait about 200 ms at it and rank 1 does not.
 TEST(Scenario, TheRankThatOthersWaitForIsNamed) {
     const Case c = data_parallel();
