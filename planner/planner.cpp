@@ -11,7 +11,7 @@ namespace {
 
 // What the cheapest plan in memory would need: the sentence a user can act on.
 std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environment>& environment,
-                                          const PlanRequest& request, const SearchSpace& space) {
+                                          const SearchSpace& space) {
     std::vector<std::string> missing;
     double capacity = 0, least = 0;
     for (const NodeGroup& g : environment->cluster.groups)
@@ -67,7 +67,7 @@ Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, co
     const Simulator simulator(environment);
     answer = best_first_search(simulator, space, request);
     if (answer.plans.empty() && !answer.search.interrupted)
-        answer.missing = why_nothing_fits(environment, request, space);
+        answer.missing = why_nothing_fits(environment, space);
     return answer;
 }
 
