@@ -13,6 +13,7 @@ namespace {
 std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environment>& environment,
                                           const SearchSpace& space) {
     std::vector<std::string> missing;
+    std::string refused;  // the first reason other than memory
     double capacity = 0, least = 0;
     for (const NodeGroup& g : environment->cluster.groups)
         capacity = std::max(capacity, as_double(g.device.memory));
@@ -26,7 +27,9 @@ std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environmen
         const auto e =
             simulator.evaluate(space.make_plan(mesh, chunks.back(), *schedules.front(), zeros.back()));
         if (e && (least == 0 || e->peak_device_bytes < least)) least = e->peak_device_bytes;
+        if (!e && refused.empty()) refused = to_string(e.errors());
     }
+    if (!refused.empty()) missing.push_back(refused);
     if (least > 0) {
         missing.push_back(
             fmt::format("memory: the smallest plan needs {:.1f} GB a device, there are {:.1f} GB",

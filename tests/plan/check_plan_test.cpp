@@ -362,7 +362,8 @@ TEST(CheckPlan, RecomputeCountsAndPrecision) {
     EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).message, "h100 has no fp8 arithmetic");
     plan.precision.compute = Precision::Bf16;
     cluster.groups[0].device.peak_bf16 = FlopRate(0);
-    EXPECT_EQ(check_plan(graph, cluster, plan).warnings.size(), 1U);
+    EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).message, "h100 has no bf16 arithmetic");
+    EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).hint, "fp16");
 }
 
 TEST(CheckPlan, TensorParallelAcrossNodesIsAWarning) {

@@ -30,7 +30,7 @@ TEST(Planner, NamesMemoryWhereNothingFits) {
     EXPECT_TRUE(answer->plans.empty());
     EXPECT_EQ(answer->search.simulated, 0);
     EXPECT_EQ(answer->search.pruned.at("memory"), answer->search.configurations);
-    ASSERT_EQ(answer->missing.size(), 1U) << joined(answer->missing);
+    ASSERT_EQ(answer->missing.size(), 2U) << joined(answer->missing);
     EXPECT_NE(answer->missing[0].find("memory: the smallest plan needs"), std::string::npos);
     EXPECT_NE(answer->missing[0].find("there are 25.4 GB"), std::string::npos) << answer->missing[0];
 }
@@ -43,7 +43,7 @@ TEST(Planner, NamesTheDivisibilityWhereNoMeshIsLegal) {
     EXPECT_TRUE(answer->plans.empty());
     EXPECT_EQ(answer->search.configurations, 0);
     const std::string text = joined(answer->missing);
-    EXPECT_NE(text.find("--global-batch 7 must be a multiple of dp"), std::string::npos) << text;
+    EXPECT_NE(text.find("global batch 7 is not a multiple of mbs 1 * dp 8"), std::string::npos) << text;
     EXPECT_NE(text.find("tp=1"), std::string::npos) << text;
 }
 
@@ -52,7 +52,9 @@ TEST(Planner, NamesTheHeadsWhereTensorParallelIsImpossible) {
     const auto answer = find_plans(test::environment_of("gpt2-small", "h100:8"), request_of(8, "tp=8"));
     ASSERT_TRUE(answer) << to_string(answer.errors());
     EXPECT_TRUE(answer->plans.empty());
-    EXPECT_NE(joined(answer->missing).find("12 heads"), std::string::npos) << joined(answer->missing);
+    EXPECT_NE(joined(answer->missing).find("num_attention_heads 12 is not a multiple of tp 8"),
+              std::string::npos)
+        << joined(answer->missing);
 }
 
 TEST(Planner, StopsWhenItIsAsked) {
