@@ -150,6 +150,7 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
     const auto time = [](double seconds) { return to_sim_time(Seconds(seconds)); };
     std::vector<SimTime> work(static_cast<std::size_t>(plan.mesh.pp), 0), bucket(work), lane(work);
     std::vector<UpdateBound> update(work.size());
+    const bool gathers = !plan.overlap.param_gather && schedule.boundary != StepBoundary::None;
     std::vector<SimTime> forward(stages), backward(stages);
     for (std::size_t s = 0; s < stages; ++s) {
         const StageCostSet& c = costs.stage(static_cast<int>(s));
@@ -170,7 +171,7 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
         // The lane of data-parallel collectives is a resource too: ZeRO-2 uses it after every microbatch.
         const std::int64_t times = plan.zero_stage == 2 ? plan.microbatches : 1;
         lane[r] = saturating_add(lane[r], saturating_multiply(time(c.gradient_sync.seconds), times) - 8);
-        update[r].add(time(c.optimizer_s), plan.overlap.param_gather ? 0 : time(c.parameter_gather.seconds));
+        update[r].add(time(c.optimizer_s), gathers ? time(c.parameter_gather.seconds) : 0);
         const int parts = chunks.empty() ? 1 : chunks[s];
         bucket[r] = std::max(bucket[r], time(c.gradient_sync.seconds / parts));
     }

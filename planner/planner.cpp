@@ -69,6 +69,10 @@ Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, co
     }
     const Simulator simulator(environment);
     answer = best_first_search(simulator, space, request);
+    if (answer.search.configurations == 0) {
+        answer.missing = space.why_empty();
+        return answer;
+    }
     if (answer.plans.empty() && !answer.search.interrupted)
         answer.missing = why_nothing_fits(environment, space);
     return answer;

@@ -110,9 +110,9 @@ Result<Evaluation> Simulator::evaluate(const ParallelPlan& plan, bool only_if_it
     if (!final) remember(lowered.memory);
     if (only_if_it_fits && !e.fits) return e;
     thread_local EngineWorkspace workspace;
-    e.step_time =
-        run_engine(lowered.compiled, prepared->costs->table(lowered.schedule, lowered.compiled), workspace)
-            .period;
+    e.step_time = run_engine(lowered.schedule, lowered.compiled,
+                             prepared->costs->table(lowered.schedule, lowered.compiled), workspace)
+                      .period;
     e.sigma_s = step_sigma(plan, *prepared->costs, lowered.schedule, e.step_time);
     return e;
 }

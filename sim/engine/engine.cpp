@@ -146,6 +146,16 @@ StepTimes run_engine(const CompiledSchedule& c, const CostTable& costs, EngineWo
     return result;
 }
 
+StepTimes run_engine(const Schedule& schedule, const CompiledSchedule& c, const CostTable& costs,
+                     EngineWorkspace& w) {
+    StepTimes times = run_engine(c, costs, w);
+    if (c.boundary == StepBoundary::None) {
+        const std::vector<SimTime> busy = busy_times(schedule, c, costs);
+        times.period = std::max(times.period, *std::max_element(busy.begin(), busy.end()));
+    }
+    return times;
+}
+
 Trace trace_engine(const Schedule& schedule, const CompiledSchedule& c, const CostTable& costs, int steps) {
     const bool host = !costs.dispatch.empty();
     std::vector<SimTime> offsets;

@@ -47,6 +47,11 @@ struct EngineWorkspace {
 // one before.
 StepTimes run_engine(const CompiledSchedule& compiled, const CostTable& costs, EngineWorkspace& workspace);
 
+// The same; the period of a schedule that never flushes, the mean of a few steps that still hold its
+// start-up, is at least what the busiest rank computes in a step.
+StepTimes run_engine(const Schedule& schedule, const CompiledSchedule& compiled, const CostTable& costs,
+                     EngineWorkspace& workspace);
+
 // The two (or more) steps as traces, one RankTrace a program, with arrivals; `schedule` is what was compiled.
 
 Trace trace_engine(const Schedule& schedule, const CompiledSchedule& compiled, const CostTable& costs,

@@ -56,7 +56,7 @@ Result<ScheduleSummary> run_order_alone(const ComputeOrder& order, std::string_v
     if (!compiled) return compiled.errors();
     const CostTable table = unit_cost_table(summary.schedule, *compiled, costs);
     EngineWorkspace workspace;
-    summary.times = run_engine(*compiled, table, workspace);
+    summary.times = run_engine(summary.schedule, *compiled, table, workspace);
     summary.trace = trace_engine(summary.schedule, *compiled, table, 2);
     summary.trace.title = std::string(name);
     const std::vector<SimTime> busy = busy_times(summary.schedule, *compiled, table);

@@ -29,7 +29,7 @@ SimTime period_without(const LoweredSchedule& lowered, CostTable table, bool hos
     }
     if (!host) table.dispatch.clear(), table.host_path.clear();
     EngineWorkspace workspace;
-    return run_engine(lowered.compiled, table, workspace).period;
+    return run_engine(lowered.schedule, lowered.compiled, table, workspace).period;
 }
 
 void add_communication(SimulationReport& report, std::string kind, double total, double exposed, double bytes,
@@ -122,7 +122,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     const LayerGraph& graph = environment.graph;
     const CostTable table = costs.table(schedule, lowered.compiled);
     EngineWorkspace workspace;
-    const StepTimes times = run_engine(lowered.compiled, table, workspace);
+    const StepTimes times = run_engine(schedule, lowered.compiled, table, workspace);
 
     SimulationReport report;
     report.plan = plan;

@@ -192,7 +192,7 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
     EngineWorkspace workspace;
     const CompiledSchedule& alone = prepared->lowered->compiled;
     result.nominal_step_s =
-        seconds(run_engine(alone, prepared->costs->table(schedule, alone), workspace).period);
+        seconds(run_engine(schedule, alone, prepared->costs->table(schedule, alone), workspace).period);
     const Expansion one(plan, placement, schedule.ranks(),
                         std::vector<int>(static_cast<std::size_t>(world), 0), false, false);
     const Machines clean = run(alone, one, healthy_ranks, healthy_nics, healthy, 1);

@@ -79,9 +79,9 @@ Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, double 
         return p;
     }
     EngineWorkspace workspace;
-    const SimTime period =
-        run_engine(lowered.compiled, prepared->costs->table(lowered.schedule, lowered.compiled), workspace)
-            .period;
+    const SimTime period = run_engine(lowered.schedule, lowered.compiled,
+                                      prepared->costs->table(lowered.schedule, lowered.compiled), workspace)
+                               .period;
     p.step_time_s = to_seconds(period).value;
     p.sigma_s = step_sigma(c.plan, *prepared->costs, lowered.schedule, period);
     return p;

@@ -113,10 +113,7 @@ TEST(PlannerBounds, NoBoundExceedsTheSimulation) {
             // Orders made for given costs may find none that fits in memory.
             if (!simulated && leaf.schedule->info().uses_costs) continue;
             ASSERT_TRUE(simulated) << describe(c, request, leaf) << ": " << to_string(simulated.errors());
-            // Schedules that never flush are simulated for a few steps, of which the period is the mean: the
-            // start-up still shows in it.
-            const bool flushes = leaf.schedule->info().boundary != StepBoundary::None;
-            const SimTime step = flushes ? simulated->step_time : simulated->step_time * 12 / 10;
+            const SimTime step = simulated->step_time;
             const std::string what = describe(c, request, leaf);
 
             const auto shape = test::shape_of(simulator, request, space, leaf.mesh);
