@@ -25,7 +25,8 @@ std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environmen
         const auto schedules = space.schedules(mesh, chunks.back().virtual_stages);
         if (schedules.empty()) continue;
         const auto e =
-            simulator.evaluate(space.make_plan(mesh, chunks.back(), *schedules.front(), zeros.back()));
+            simulator.evaluate(space.make_plan(mesh, chunks.back(), *schedules.front(), zeros.back()),
+                               /*only_if_it_fits=*/true);
         if (e && (least == 0 || e->peak_device_bytes < least)) least = e->peak_device_bytes;
         if (!e && refused.empty()) refused = to_string(e.errors());
     }

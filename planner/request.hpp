@@ -15,6 +15,7 @@
 
 namespace tw {
 
+// Money is time times the price of the devices, all of which every plan uses: it ranks as time does.
 enum class Objective : std::uint8_t { Time, Memory, Money, Pareto };
 
 struct SearchProgress {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -21,90 +20,11 @@ constexpr double kContextBytes = 0.89e9;
 // defaults to 4 MiB (Simple); LL128 and LL take 120 * 640 * 8 * 3 / 2 and 512 * 256 * 16 / 4 bytes
 // (NVIDIA/nccl, src/init.cc, comm.h).
 constexpr double kNcclChannelBytes = 2.0 * (4.0 * 1048576 + 1.8 * 1048576 + 0.5 * 1048576);
+// Channels of a communicator: assumed, not measured; NCCL opens 2 to 32 by topology (NCCL_MAX_NCHANNELS).
 constexpr double kNcclChannels = 16;
 // PyTorch's caching allocator hands out large blocks in multiples of 2 MiB
 // (c10/cuda/CUDACachingAllocator.cpp, kRoundLarge).
 constexpr double kLargeBlock = 2.0 * 1048576;
-
-// The running state of one rank's dynamic memory.
-class Replay {
-  public:
-    Replay(const std::vector<StageFootprint>& stages, const std::vector<double>& parameter_bytes)
-        : stages_(&stages), parameter_bytes_(&parameter_bytes) {}
-
-    struct State {
-        double activations = 0, transient = 0, stash = 0;
-    };
-
-    // The state while the instruction runs (temporaries included), then the state after it.
-    std::pair<State, State> step(const Instruction& in) {
-        const StageFootprint& f = (*stages_)[in.stage];
-        State during = now_;
-        switch (in.opcode) {
-            case Opcode::Forward:
-                now_.activations += f.activations;
-                during = now_;
-                during.transient += f.transient_forward;
-                break;
-            case Opcode::Backward:
-                during.transient += f.transient_backward;
-                if (in.part == 0 || in.part == chunks_left(in)) now_.activations -= f.activations;
-                break;
-            case Opcode::BackwardInput:
-                during.transient += f.transient_backward;
-                now_.activations -= f.activations - f.held_for_weight;
-                break;
-            case Opcode::BackwardWeight:
-                if (in.part == 0 || in.part == chunks_left(in)) now_.activations -= f.held_for_weight;
-                break;
-            case Opcode::OverlapForwardBackward: {
-                const StageFootprint& b = (*stages_)[in.stage2];
-                now_.activations += f.activations;
-                during = now_;
-                during.transient += f.transient_forward + b.transient_backward;
-                now_.activations -= b.activations;
-                break;
-            }
-            case Opcode::StashWeights:
-                now_.stash += (*parameter_bytes_)[in.stage];
-                during = now_;
-                break;
-            case Opcode::Free:
-                now_.stash = std::max(0.0, now_.stash - (*parameter_bytes_)[in.stage]);
-                break;
-            case Opcode::Offload:
-                now_.activations -= f.activations;
-                break;
-            case Opcode::Reload:
-                now_.activations += f.activations;
-                during = now_;
-                break;
-            default:
-                break;
-        }
-        return {during, now_};
-    }
-    void set_last_part(std::uint16_t stage, std::uint32_t part) {
-        last_part_[stage] = std::max(last_part_[stage], part);
-    }
-
-  private:
-    [[nodiscard]] std::uint32_t chunks_left(const Instruction& in) const { return last_part_.at(in.stage); }
-
-    const std::vector<StageFootprint>* stages_;
-    const std::vector<double>* parameter_bytes_;
-    std::map<std::uint16_t, std::uint32_t> last_part_;
-    State now_;
-};
-
-Replay make_replay(const RankProgram& program, const std::vector<StageFootprint>& stages,
-                   const std::vector<double>& parameters) {
-    Replay replay(stages, parameters);
-    for (const Instruction& in : program.instructions) {
-        if (in.part > 0 && is_backward(in.opcode)) replay.set_last_part(in.stage, in.part);
-    }
-    return replay;
-}
 
 struct RankParameters {
     double dense = 0, expert = 0;
@@ -160,6 +80,13 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
     return f;
 }
 
+// What an instruction needs while it runs, beyond what is held.
+static double transient_bytes(Opcode opcode, const StageFootprint& stage, const StageFootprint& stage2) {
+    if (opcode == Opcode::Forward) return stage.transient_forward;
+    if (opcode == Opcode::OverlapForwardBackward) return stage.transient_forward + stage2.transient_backward;
+    return opcode == Opcode::Backward || opcode == Opcode::BackwardInput ? stage.transient_backward : 0;
+}
+
 DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
                          const std::vector<double>& parameter_bytes) {
     // Sizes of the rank's stages side by side: schedules with many chunks have thousands of counts.
@@ -180,12 +107,7 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
             now.activations += counts[k] * held[k] + counts[own + k] * held_for_weight[k];
         for (std::size_t k = 0; k < own && profile.weight_versions > 1; ++k)
             now.weight_stash += counts[2 * own + k] * stashed[k];
-        const StageFootprint& f = stages[snapshot.stage];
-        if (snapshot.running == Opcode::Forward) now.transient = f.transient_forward;
-        if (is_backward(snapshot.running)) now.transient = f.transient_backward;
-        if (snapshot.running == Opcode::OverlapForwardBackward) {
-            now.transient = f.transient_forward + stages[snapshot.stage2].transient_backward;
-        }
+        now.transient = transient_bytes(snapshot.running, stages[snapshot.stage], stages[snapshot.stage2]);
         now.instruction = snapshot.instruction;
         if (now.total() > peak.total()) peak = now;
     }
@@ -204,11 +126,11 @@ std::vector<double> activation_limits(const Environment& environment, const Para
         transient[r] = std::max({transient[r], f.transient_forward, f.transient_backward});
     }
     std::vector<double> limits;
-    const double capacity = as_double(environment.node_group(plan.stages.front().node_group).device.memory);
     const double outside = kContextBytes + communicators(plan) * kNcclChannels * kNcclChannelBytes;
     for (std::size_t r = 0; r < dense.size(); ++r) {
-        limits.push_back(std::max(
-            0.0, capacity - outside - model_state_bytes(plan, dense[r], expert[r]).device() - transient[r]));
+        limits.push_back(std::max(0.0, rank_capacity(environment, plan, rank_of_stage, static_cast<int>(r)) -
+                                           outside - model_state_bytes(plan, dense[r], expert[r]).device() -
+                                           transient[r]));
     }
     return limits;
 }
@@ -418,33 +340,42 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
                        const Schedule& schedule, Trace& trace) {
     const Footprints sizes = footprints(environment, plan, costs);
     trace.memory_categories = {"model states", "activations", "temporaries", "stashed weights"};
-    trace.memory_capacity_bytes = environment.node_group(plan.stages.front().node_group).device.memory.value;
+    double smallest = std::numeric_limits<double>::infinity();  // one line for all ranks
+    for (int r = 0; r < schedule.ranks(); ++r)
+        smallest = std::min(smallest, rank_capacity(environment, plan, schedule.rank_of_stage, r));
+    trace.memory_capacity_bytes = static_cast<std::int64_t>(smallest);
     for (RankTrace& rank : trace.ranks) {
         const auto r = rank.rank % schedule.ranks();
         const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
         const RankParameters parameters = rank_parameters(plan, costs, schedule.rank_of_stage, r);
         const auto states =
             static_cast<std::int64_t>(model_state_bytes(plan, parameters.dense, parameters.expert).device());
-        const auto sample = [&](SimTime t, const auto& s) {
-            rank.memory.push_back(
-                {t,
-                 {states, static_cast<std::int64_t>(s.activations), static_cast<std::int64_t>(s.transient),
-                  static_cast<std::int64_t>(s.stash)}});
+        const std::vector<std::uint32_t> last = last_chunks(program, schedule.stages);
+        double activations = 0, stash = 0;
+        const auto sample = [&](SimTime t, double transient) {
+            rank.memory.push_back({t,
+                                   {states, static_cast<std::int64_t>(activations),
+                                    static_cast<std::int64_t>(transient), static_cast<std::int64_t>(stash)}});
         };
         std::int32_t step = -1;
-        Replay replay = make_replay(program, sizes.stages, sizes.parameter_bytes);
         for (const TraceEvent& event : rank.events) {
+            const Instruction& in = event.instruction;
             if (schedule.boundary != StepBoundary::None && event.step != step) {
-                replay = make_replay(program, sizes.stages, sizes.parameter_bytes);
+                activations = stash = 0;
                 step = event.step;
             }
-            const Opcode op = event.instruction.opcode;
-            if (!is_compute(op) && op != Opcode::StashWeights && op != Opcode::Free &&
-                op != Opcode::Offload && op != Opcode::Reload)
-                continue;
-            const auto [during, after] = replay.step(event.instruction);
-            sample(event.start, during);
-            sample(event.end, after);
+            const MemoryEffect effect = memory_effect(in.opcode, in.part == 0 || in.part == last[in.stage]);
+            if (!effect.any()) continue;
+            const StageFootprint& f = sizes.stages[in.stage];
+            const auto apply = [&](const MemoryEffect::Counts& delta) {
+                activations += delta.held * f.activations + delta.held_for_weight * f.held_for_weight;
+                stash = std::max(0.0, stash + delta.stashed * sizes.parameter_bytes[in.stage]);
+            };
+            apply(effect.before);
+            sample(event.start, transient_bytes(in.opcode, f, sizes.stages[in.stage2]));
+            apply(effect.after);
+            activations += effect.after2_held * sizes.stages[in.stage2].activations;
+            sample(event.end, 0);
         }
         std::stable_sort(rank.memory.begin(), rank.memory.end(),
                          [](const auto& a, const auto& b) { return a.time < b.time; });

@@ -21,7 +21,6 @@ struct StageFootprint {
     double held_for_weight = 0;     // of these, until BackwardWeight
     double transient_forward = 0;   // beyond the saved ones while the forward runs
     double transient_backward = 0;  // recomputed activations of one layer, logits' gradient, temporaries
-    std::string transient_forward_layer, transient_backward_layer;  // which layer needs them
 };
 
 StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, const ShapeCost& shape);

@@ -6,6 +6,8 @@
 namespace tw {
 namespace {
 
+constexpr std::size_t kOpcodes = static_cast<std::size_t>(Opcode::Wait) + 1;
+
 // Fed with a rank's instructions twice: all to see(), then all to step().
 class Profiler {
   public:
@@ -27,55 +29,24 @@ class Profiler {
         }
         stages_ = profile_.stages.size();
         now_.assign(3 * stages_, 0);
-        candidates_.resize(stages_ * kKinds);
+        candidates_.resize(stages_ * kOpcodes);
     }
 
     void step(const Instruction& in, std::uint32_t index) {
         if (slot_[in.stage] < 0) return;
+        const MemoryEffect effect = memory_effect(in.opcode, last(in));
+        if (!effect.any()) return;
         const std::size_t s = slot(in.stage);
-        std::uint16_t& held = now_[s];
-        std::uint16_t& held_for_weight = now_[stages_ + s];
-        std::uint16_t& stashed = now_[2 * stages_ + s];
-        switch (in.opcode) {
-            case Opcode::Forward:
-                ++held;
-                record(in, index, 0);
-                break;
-            case Opcode::Backward:
-                record(in, index, 1);
-                if (last(in)) --held;
-                break;
-            case Opcode::BackwardInput:
-                record(in, index, 2);
-                --held;
-                ++held_for_weight;
-                break;
-            case Opcode::BackwardWeight:
-                if (last(in)) --held_for_weight;
-                break;
-            case Opcode::OverlapForwardBackward:
-                ++held;
-                record(in, index, 3);
-                --now_[slot(in.stage2)];
-                break;
-            case Opcode::StashWeights:
-                ++stashed;
-                profile_.weight_versions = std::max(profile_.weight_versions, stashed + 1);
-                record(in, index, 4);
-                break;
-            case Opcode::Free:
-                if (stashed > 0) --stashed;
-                break;
-            case Opcode::Offload:
-                if (held > 0) --held;
-                break;
-            case Opcode::Reload:
-                ++held;
-                record(in, index, 5);
-                break;
-            default:
-                break;
-        }
+        const auto apply = [&](const MemoryEffect::Counts& delta) {
+            change(s, delta.held);
+            change(stages_ + s, delta.held_for_weight);
+            change(2 * stages_ + s, delta.stashed);
+        };
+        apply(effect.before);
+        profile_.weight_versions = std::max(profile_.weight_versions, now_[2 * stages_ + s] + 1);
+        if (effect.may_peak) record(in, index);
+        apply(effect.after);
+        if (effect.after2_held != 0) change(slot(in.stage2), effect.after2_held);
     }
 
     RankMemoryProfile result() {
@@ -104,7 +75,9 @@ class Profiler {
     }
 
   private:
-    static constexpr std::size_t kKinds = 6;
+    void change(std::size_t count, int delta) {
+        now_[count] = static_cast<std::uint16_t>(std::max(0, now_[count] + delta));
+    }
 
     // States that run the same thing, none of which covers another; counts as in RankMemoryProfile.
     struct Candidates {
@@ -126,11 +99,11 @@ class Profiler {
         return true;
     }
 
-    void record(const Instruction& in, std::uint32_t index, std::size_t kind) {
+    void record(const Instruction& in, std::uint32_t index) {
         const auto in_flight = now_.begin() + static_cast<std::ptrdiff_t>(2 * stages_);
         profile_.peak_in_flight =
             std::max(profile_.peak_in_flight, std::accumulate(now_.begin(), in_flight, 0));
-        Candidates& kept = candidates_[slot(in.stage) * kKinds + kind];
+        Candidates& kept = candidates_[slot(in.stage) * kOpcodes + static_cast<std::size_t>(in.opcode)];
         const std::size_t width = now_.size();
         for (std::size_t k = 0; k < kept.snapshots.size(); ++k) {
             if (kept.snapshots[k].stage2 == in.stage2 && covers(&kept.counts[k * width], now_.data())) return;
@@ -160,6 +133,54 @@ class Profiler {
 };
 
 }  // namespace
+
+MemoryEffect memory_effect(Opcode opcode, bool last_chunk) {
+    MemoryEffect e;
+    switch (opcode) {
+        case Opcode::Forward:
+        case Opcode::Reload:
+            e.before.held = 1;
+            e.may_peak = true;
+            break;
+        case Opcode::Backward:
+            e.after.held = last_chunk ? -1 : 0;
+            e.may_peak = true;
+            break;
+        case Opcode::BackwardInput:
+            e.after = {-1, 1, 0};
+            e.may_peak = true;
+            break;
+        case Opcode::BackwardWeight:
+            e.after.held_for_weight = last_chunk ? -1 : 0;
+            break;
+        case Opcode::OverlapForwardBackward:
+            e.before.held = 1;
+            e.after2_held = -1;
+            e.may_peak = true;
+            break;
+        case Opcode::StashWeights:
+            e.before.stashed = 1;
+            e.may_peak = true;
+            break;
+        case Opcode::Free:
+            e.after.stashed = -1;
+            break;
+        case Opcode::Offload:
+            e.after.held = -1;
+            break;
+        default:
+            break;
+    }
+    return e;
+}
+
+std::vector<std::uint32_t> last_chunks(const RankProgram& program, int stages) {
+    std::vector<std::uint32_t> last(static_cast<std::size_t>(stages), 0);
+    for (const Instruction& in : program.instructions) {
+        if (is_backward(in.opcode)) last[in.stage] = std::max(last[in.stage], in.part);
+    }
+    return last;
+}
 
 std::vector<RankMemoryProfile> memory_profile(const Schedule& schedule) {
     std::vector<RankMemoryProfile> profiles;

@@ -12,6 +12,26 @@
 
 namespace tw {
 
+// What an instruction does to the counts below: the one table that the profile and the curves over time both
+// follow. `before` takes effect as it starts, `after` as it ends; `after2` concerns stage2
+// (OverlapForwardBackward's backward).
+struct MemoryEffect {
+    struct Counts {
+        int held = 0, held_for_weight = 0, stashed = 0;
+    };
+    Counts before, after;
+    int after2_held = 0;
+    bool may_peak = false;  // a state in which memory can be at its most
+    [[nodiscard]] bool any() const {
+        return may_peak || after.held != 0 || after.held_for_weight != 0 || after.stashed != 0;
+    }
+};
+// `last_chunk`: whether a backward that is cut into chunks ends with this one (true where it is whole).
+MemoryEffect memory_effect(Opcode opcode, bool last_chunk);
+
+// The number of the last chunk of each stage's cut backward in a program; 0 where it is whole.
+std::vector<std::uint32_t> last_chunks(const RankProgram& program, int stages);
+
 struct MemorySnapshot {
     Opcode running = Opcode::Forward;  // Forward, a backward, OverlapForwardBackward, StashWeights or Reload
     std::uint16_t stage = 0, stage2 = 0;

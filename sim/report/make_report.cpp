@@ -110,9 +110,7 @@ std::vector<RankTotals> rank_totals(const PlanCost& costs, const Schedule& sched
 
 }  // namespace
 
-std::vector<std::string> not_executable(const LayerGraph& graph, const ParallelPlan& plan) {
-    (void)graph;
-    (void)plan;
+std::vector<std::string> not_executable() {
     return {"this build has no executor: simulation only"};
 }
 
@@ -255,7 +253,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         report.energy_j += devices * g.device.tdp_w * report.step_time_s;
         report.usd_per_step += devices * g.type.usd_per_device_hour * report.step_time_s / 3600.0;
     }
-    report.not_executable = not_executable(graph, plan);
+    report.not_executable = not_executable();
     if (with_trace) {
         report.trace = trace_engine(schedule, lowered.compiled, table, 2);
         report.trace.title = summary(plan);
