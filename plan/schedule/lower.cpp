@@ -48,7 +48,7 @@ Schedule lower(const ComputeOrder& order, std::string generator, const LoweringO
     schedule.rank_of_stage = order.rank_of_stage;
     schedule.replicas_of_stage = order.replicas_of_stage;
     schedule.groups.emplace_back();
-    schedule.size_classes.emplace_back();
+    schedule.size_classes.add_unused();
 
     place_transfers(order, options, schedule);
     split_last_backward(order, options, schedule);

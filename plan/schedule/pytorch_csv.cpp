@@ -143,7 +143,7 @@ class ScheduleBuilder {
         schedule_.rank_of_stage = table.rank_of_stage;
         schedule_.replicas_of_stage.assign(table.rank_of_stage.size(), 1);
         schedule_.groups.emplace_back();
-        schedule_.size_classes.emplace_back();
+        schedule_.size_classes.add_unused();
     }
 
     Result<Schedule> run() {

@@ -37,6 +37,33 @@ struct DurationKey {
     friend auto operator<=>(const DurationKey&, const DurationKey&) = default;
 };
 
+// The keys of a schedule's classes in the order in which they were added; a key is found again in constant
+// time.
+class DurationKeys {
+  public:
+    [[nodiscard]] std::size_t size() const { return keys_.size(); }
+    [[nodiscard]] bool empty() const { return keys_.empty(); }
+    const DurationKey& operator[](std::size_t i) const { return keys_[i]; }
+    [[nodiscard]] auto begin() const { return keys_.begin(); }
+    [[nodiscard]] auto end() const { return keys_.end(); }
+
+    // The index of the first equal key, added where there is none.
+    std::uint16_t find_or_add(const DurationKey& key);
+    // A further entry, equal to an earlier one or not.
+    void push_back(const DurationKey& key);
+    // An entry that find_or_add never finds: size class 0.
+    void add_unused() { keys_.emplace_back(); }
+
+    friend bool operator==(const DurationKeys& a, const DurationKeys& b) { return a.keys_ == b.keys_; }
+
+  private:
+    std::uint16_t& bucket_of(const DurationKey& key);  // its own, or the empty one where it belongs
+    void grow();
+
+    std::vector<DurationKey> keys_;
+    std::vector<std::uint16_t> buckets_;  // open addressing; index + 1, 0: empty
+};
+
 struct RankProgram {
     std::vector<Instruction> instructions;  // in the order in which the host issues them
     // Explicit waits, CSR: instruction i starts after instructions waits[wait_begin[i] .. wait_begin[i+1]) of
@@ -72,8 +99,8 @@ struct Schedule {
     std::vector<std::uint16_t> rank_of_stage;      // replica 0's rank; the other replicas follow it
     std::vector<std::uint16_t> replicas_of_stage;  // PipeDream's replicated stages; all 1 elsewhere
     std::vector<RankProgram> programs;             // one a pipeline rank
-    std::vector<DurationKey> duration_classes;
-    std::vector<DurationKey> size_classes;  // [0] is unused
+    DurationKeys duration_classes;
+    DurationKeys size_classes;  // [0] is unused
     // Ranks of each collective group that crosses pipeline ranks. groups[0] is empty: a group inside one
     // pipeline rank's replicas (dp, ep), which needs no rendezvous between pipeline ranks.
     std::vector<std::vector<std::uint16_t>> groups;
@@ -83,7 +110,7 @@ struct Schedule {
     // The stages that a rank runs (as first or further replica), ascending.
     [[nodiscard]] std::vector<std::uint16_t> stages_of_rank(int rank) const;
     // Index of the class with this key, added where it is new.
-    std::uint16_t duration_class(const DurationKey& key);
+    std::uint16_t duration_class(const DurationKey& key) { return duration_classes.find_or_add(key); }
     std::uint16_t size_class(const DurationKey& key);
 };
 

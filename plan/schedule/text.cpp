@@ -64,7 +64,7 @@ class Parser {
             return std::move(errors_);
         }
         schedule_.groups.emplace_back();
-        schedule_.size_classes.emplace_back();
+        schedule_.size_classes.add_unused();
         while (next_line()) {
             if (words_.empty()) continue;
             read_line();
@@ -181,7 +181,7 @@ class Parser {
             list.push_back(small(words_[w]));
     }
 
-    void read_key(std::vector<DurationKey>& keys) {
+    void read_key(DurationKeys& keys) {
         if (words_.size() != 6) return error("a class has five fields: kind, stage, stage2, part, group");
         DurationKey key;
         bool known = false;

@@ -43,7 +43,8 @@ struct CompiledSchedule {
     // nothing.
     std::vector<std::uint32_t> pred0, pred1, slot;
 
-    // For each lane the time index of its last node (or its own carry where the lane is empty).
+    // Lanes: those of one program are consecutive, programs ascending. For each lane the time index of its
+    // last node (or its own carry where the lane is empty).
     std::vector<std::uint32_t> lane_end;
     std::vector<std::uint32_t> lane_rank;  // program of each lane
     std::vector<std::uint32_t> host_lane;  // for each program, the carry entry of its host's clock

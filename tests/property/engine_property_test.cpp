@@ -7,6 +7,7 @@
 
 #include "base/prng.hpp"
 #include "plan/schedule/lower.hpp"
+#include "sim/engine/compile_order.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/unit_costs.hpp"
 #include "tests/support/test_scale.hpp"
@@ -116,6 +117,35 @@ TEST_P(EngineOnEverySchedule, AStepIsAtLeastTheBusiestRankAndOneMicrobatch) {
             EXPECT_LE(times.period, times.makespan);  // ranks that are updated early begin early
         } else {
             EXPECT_TRUE(times.steady);
+        }
+    });
+}
+
+// Every lowered schedule compiles in one pass, to the graph that sorting it gives: same nodes, same times,
+// with and without the host.
+TEST_P(EngineOnEverySchedule, CompilesInOrderToTheSameGraph) {
+    for_random_shapes(*GetParam(), 6, scaled(25), [&](const ScheduleShape&, const Compiled& c, Prng& random) {
+        const auto in_order = compile_in_order(c.schedule);
+        const auto sorted = compile_any_order(c.schedule, {});
+        ASSERT_TRUE(in_order.has_value());
+        ASSERT_TRUE(sorted) << to_string(sorted.errors());
+        EXPECT_EQ(in_order->nodes(), sorted->nodes());
+        EXPECT_EQ(in_order->lane_count, sorted->lane_count);
+        CostTable table = random_costs(random, c);  // slots do not depend on the order of nodes
+        for (const bool host : {false, true}) {
+            if (host) {
+                table.enable_host();
+                for (std::size_t slot = 1; slot < table.duration.size(); ++slot) {
+                    table.dispatch[slot] = random.integer(1, 400);
+                    table.host_path[slot] = table.duration[slot] + table.dispatch[slot];
+                }
+            }
+            EngineWorkspace a, b;
+            const StepTimes first = run_engine(c.schedule, *in_order, table, a);
+            const StepTimes second = run_engine(c.schedule, *sorted, table, b);
+            EXPECT_EQ(first.makespan, second.makespan);
+            EXPECT_EQ(first.period, second.period);
+            EXPECT_EQ(first.step_end, second.step_end);
         }
     });
 }
