@@ -167,7 +167,7 @@ int plan(const PlanOptions& options, Console& console) {
     const auto found = simulate_found(simulator, *answer);
     if (!found) return console.fail(found.errors());
     if (!options.output.empty()) {
-        const Json best = plan_document_to_json(with_plan(task->document, answer->plans.front().plan));
+        const Json best = plan_document_to_json(with_plan(task->document, found->front().report.plan));
         const Status written = console.write(options.output, best.dump(2) + "\n");
         if (!written) return console.fail(written.errors());
     }

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "plan/frameworks/framework.hpp"
+#include "plan/plan_order.hpp"
 
 namespace tw {
 
@@ -64,7 +65,7 @@ LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& pl
 
 Result<Schedule> lower_plan(const LayerGraph& graph, const ParallelPlan& plan,
                             const std::vector<double>& parameters, const StageCosts* costs) {
-    auto order = generate_order(plan.schedule, schedule_shape(plan), costs);
+    auto order = plan_order(plan, costs);
     if (!order) return order.errors();
     return lower(*order, plan.schedule, lowering_options(graph, plan, parameters));
 }

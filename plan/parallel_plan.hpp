@@ -91,6 +91,8 @@ struct ParallelPlan {
     std::string rank_order = "tp-cp-ep-dp-pp";  // innermost first
     std::string framework = "trainwright";      // whose kernels and defaults are modelled
     Semantics semantics = Semantics::Synchronous;
+    // Schedules that costs decide: the order found, one row a pipeline rank (plan_order.hpp); empty: to be made.
+    std::vector<std::string> order;
 
     [[nodiscard]] int stage_count() const { return static_cast<int>(stages.size()); }
     // How one rank runs the layers of stage s.

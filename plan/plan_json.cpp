@@ -9,6 +9,7 @@
 #include "base/nearest.hpp"
 #include "models/data/embedded.hpp"
 #include "models/hardware/cluster_json.hpp"
+#include "plan/plan_order.hpp"
 #include "plan/stage_partition.hpp"
 
 namespace tw {
@@ -183,6 +184,16 @@ ParallelPlan read_settings(const JsonObject& object, Errors& errors) {
     plan.rank_order = object.string_or("rank_order", plan.rank_order);
     plan.framework = object.string_or("framework", plan.framework);
     plan.semantics = enumerator(object, "semantics", kSemantics, plan.semantics);
+    if (object.has("order")) {
+        const Json& rows = object.array("order");
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            if (rows[r].is_string()) {
+                plan.order.push_back(rows[r].get<std::string>());
+            } else {
+                object.error("order", fmt::format("row {} is not a text of cells like 0F0,0B0", r));
+            }
+        }
+    }
     return plan;
 }
 
@@ -244,6 +255,21 @@ std::optional<LayerGraph> read_model(const JsonObject& model, PlanDocument& docu
     return std::move(loaded->graph);
 }
 
+// Whether the schedule's generator still makes the order that the document was written for.
+void check_digest(const JsonObject& root, const ParallelPlan& plan, const Errors& errors) {
+    if (!root.has("order_digest")) return;
+    const std::string digest = root.string("order_digest");
+    if (!errors.empty()) return;
+    const auto order = plan_order(plan);
+    if (!order) return;  // an illegal shape: check_plan says so
+    if (const std::string now = order_digest(*order); now != digest) {
+        root.error("order_digest",
+                   fmt::format("the order of schedule {} is {} here, {} where the plan was written",
+                               plan.schedule, now, digest),
+                   "remove \"order_digest\" to run the schedule as it is now");
+    }
+}
+
 }  // namespace
 
 Result<Json> read_model_document(std::string_view name_or_path) {
@@ -288,6 +314,7 @@ Json plan_to_json(const ParallelPlan& plan) {
                  {"stages", Json::array()}};
     for (const StageSpec& stage : plan.stages)
         json["stages"].push_back(stage_to_json(stage));
+    if (!plan.order.empty()) json["order"] = plan.order;
     return json;
 }
 
@@ -299,11 +326,16 @@ Result<ParallelPlan> plan_from_json(const Json& json, const LayerGraph& graph, c
 }
 
 Json plan_document_to_json(const PlanDocument& document) {
-    return {{"schema", "trainwright/plan"},
-            {"version", kPlanVersion},
-            {"model", {{"name", document.model_name}, {"document", document.model_document}}},
-            {"cluster", cluster_to_json(document.cluster)},
-            {"plan", plan_to_json(document.plan)}};
+    Json json = {{"schema", "trainwright/plan"},
+                 {"version", kPlanVersion},
+                 {"model", {{"name", document.model_name}, {"document", document.model_document}}},
+                 {"cluster", cluster_to_json(document.cluster)},
+                 {"plan", plan_to_json(document.plan)}};
+    const auto generator = find_schedule(document.plan.schedule);
+    if (document.plan.order.empty() && generator && !(*generator)->info().uses_costs) {
+        if (const auto order = plan_order(document.plan)) json["order_digest"] = order_digest(*order);
+    }
+    return json;
 }
 
 Result<PlanDocument> plan_document_from_json(const Json& json, std::string_view name) {
@@ -336,6 +368,7 @@ Result<PlanDocument> plan_document_from_json(const Json& json, std::string_view 
     } else {
         root.error("plan", "required key is missing");
     }
+    check_digest(root, document.plan, errors);
     root.finish();
     if (!errors.empty()) {
         for (Error& error : errors)

@@ -5,7 +5,10 @@
 //  "model": {"name": "gpt3-175b", "document": {...}},  a model's own document: an object, or the text of a
 //  PipeDream profile "cluster": {...},                                   trainwright/cluster "plan": {"mesh":
 //  {"dp": 8, "pp": 16, "tp": 8}, "schedule": "1f1b", "microbatch": 1, "microbatches": 192, ...,
-//           "stages": [{"first_layer": 0, "last_layer": 7, "recompute": "full"}, ...]}}
+//           "stages": [{"first_layer": 0, "last_layer": 7, "recompute": "full"}, ...]},
+//  "order_digest": "9d2f6c01a3b4e5f7"}       the schedule's order (plan_order.hpp); optional, an error where
+//  it differs. Schedules that costs decide have it in full instead: "plan": {..., "order": ["0F0,0F1,0I0",
+//  ...]}
 //
 // Writing names every member. Reading needs "mesh", "schedule" and one of "microbatches" and "global_batch"
 // (the other one follows from mbs * microbatches * dp); the rest has ParallelPlan's defaults, and without

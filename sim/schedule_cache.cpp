@@ -60,6 +60,14 @@ std::int64_t size_of(const LoweredSchedule& s) {
 
 }  // namespace
 
+std::shared_ptr<const OrderedSchedule> ordered_schedule(std::string name, ComputeOrder order) {
+    auto made = std::make_shared<OrderedSchedule>();
+    made->name = std::move(name);
+    made->order = std::move(order);
+    made->memory = memory_profile(made->order);
+    return made;
+}
+
 Result<std::shared_ptr<const OrderedSchedule>> ScheduleCache::order(const std::string& name,
                                                                     const ScheduleShape& shape,
                                                                     const StageCosts* costs) {
@@ -67,11 +75,7 @@ Result<std::shared_ptr<const OrderedSchedule>> ScheduleCache::order(const std::s
     if (auto known = orders_.find(key)) return known;
     auto order = generate_order(name, shape, costs);
     if (!order) return order.errors();
-    auto made = std::make_shared<OrderedSchedule>();
-    made->name = name;
-    made->order = std::move(*order);
-    made->memory = memory_profile(made->order);
-    std::shared_ptr<const OrderedSchedule> result = std::move(made);
+    auto result = ordered_schedule(name, std::move(*order));
     orders_.add(std::move(key), result, size_of(*result));
     return result;
 }

@@ -23,6 +23,8 @@ struct OrderedSchedule {
     std::vector<RankMemoryProfile> memory;  // one a pipeline rank
 };
 
+std::shared_ptr<const OrderedSchedule> ordered_schedule(std::string name, ComputeOrder order);
+
 struct LoweredSchedule {
     std::shared_ptr<const OrderedSchedule> ordered;
     Schedule schedule;

@@ -6,6 +6,7 @@
 
 #include "plan/check_plan.hpp"
 #include "plan/lower_plan.hpp"
+#include "plan/plan_order.hpp"
 #include "plan/schedule/placement.hpp"
 #include "sim/memory/ledger.hpp"
 #include "sim/report/make_report.hpp"
@@ -35,6 +36,12 @@ Result<Simulator::Prepared> Simulator::order(const ParallelPlan& plan) const {
                          fmt::format("one step would keep a device busy for {:.0f} days", step / 86400.0),
                          summary(plan), "a smaller global batch or shorter sequences"};
         }
+    }
+    if (!plan.order.empty()) {  // a few plans that were read, not searched: not worth a place in the cache
+        auto order = plan_order(plan);
+        if (!order) return order.errors();
+        prepared.ordered = ordered_schedule(plan.schedule, std::move(*order));
+        return prepared;
     }
     const GeneratorInfo info = (*generator)->info();
     StageCosts costs;
@@ -124,6 +131,8 @@ Result<SimulationReport> Simulator::simulate(const ParallelPlan& plan, const Sim
     if (!prepared) return prepared.errors();
     SimulationReport report =
         make_report(*environment_, plan, *prepared->costs, *prepared->lowered, options.trace);
+    if ((*find_schedule(plan.schedule))->info().uses_costs && plan.order.empty())
+        report.plan.order = order_rows(prepared->ordered->order);
     report.warnings.insert(report.warnings.begin(), check.warnings.begin(), check.warnings.end());
     return report;
 }

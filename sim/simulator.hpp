@@ -38,7 +38,8 @@ class Simulator {
     // Thread-safe. The plan has passed check_plan; what remains to fail is a cost-driven order.
     // With only_if_it_fits the step time of a plan that does not fit is left 0: its memory is known first.
     [[nodiscard]] Result<Evaluation> evaluate(const ParallelPlan& plan, bool only_if_it_fits = false) const;
-    // Checks the plan first: all its violations at once.
+    // Checks the plan first: all its violations at once. The report's plan embeds the order where costs
+    // decided it (plan_order.hpp).
     [[nodiscard]] Result<SimulationReport> simulate(const ParallelPlan& plan,
                                                     const SimulateOptions& options = {}) const;
 

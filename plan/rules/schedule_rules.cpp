@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/lower_plan.hpp"
+#include "plan/plan_order.hpp"
 #include "plan/rules/rule.hpp"
 #include "plan/schedule/generator.hpp"
 
@@ -11,20 +13,6 @@ namespace {
 
 // Idle share above which a flushing pipeline is worth a word.
 constexpr double kBubbleWarning = 0.25;
-
-ScheduleShape shape_of(const ParallelPlan& plan) {
-    ScheduleShape shape;
-    shape.ranks = plan.mesh.pp;
-    shape.virtual_stages = plan.virtual_stages;
-    shape.microbatches = static_cast<int>(plan.microbatches);
-    shape.microbatch_group = plan.microbatch_group;
-    if (std::any_of(plan.stages.begin(), plan.stages.end(),
-                    [](const StageSpec& s) { return s.replicas != 1; })) {
-        for (const StageSpec& stage : plan.stages)
-            shape.replicas.push_back(stage.replicas);
-    }
-    return shape;
-}
 
 // The generators name their own parameters; users know them by other keys.
 PlanKnob knob_of(std::string_view parameter) {
@@ -97,8 +85,12 @@ void check_schedule_rules(const RuleContext& context, PlanCheck& check) {
     }
     const GeneratorInfo info = (*generator)->info();
     check_framework(context, check, info);
-    for (const Error& error : (*generator)->check(shape_of(context.plan))) {
+    const Errors illegal = (*generator)->check(schedule_shape(context.plan));
+    for (const Error& error : illegal)
         refuse(context, check, knob_of(error.context), error.message, error.hint);
+    if (illegal.empty() && !context.plan.order.empty()) {
+        if (const auto order = plan_order(context.plan); !order)
+            check.errors.insert(check.errors.end(), order.errors().begin(), order.errors().end());
     }
     warn_bubble(context, check, info);
 }

@@ -17,10 +17,13 @@ namespace {
 class ChangeList {
   public:
     ChangeList(const Environment& environment, const ParallelPlan& plan)
-        : environment_(environment), plan_(plan) {}
+        : environment_(environment), plan_(plan) {
+        plan_.order.clear();
+    }
 
     // Keeps the change where it is a legal plan that differs.
     void add(std::string what, ParallelPlan changed) {
+        changed.order.clear();  // of another shape
         if (!settle(changed) || changed == plan_) return;
         if (!check_plan(environment_.graph, environment_.cluster, changed).errors.empty()) return;
         changes_.push_back({std::move(what), std::move(changed)});
@@ -155,7 +158,7 @@ class ChangeList {
     }
 
     const Environment& environment_;
-    const ParallelPlan& plan_;
+    ParallelPlan plan_;  // without its order, which is of this shape alone
     std::vector<PlanChange> changes_;
 };
 
