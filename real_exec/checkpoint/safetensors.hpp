@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -68,7 +67,7 @@ class SafetensorsFile {
     SafetensorsHeader header_;
 };
 
-// One tensor of a file to be written; `write` is asked for its bytes in order.
+// One tensor of a file to be written.
 struct SafetensorsSource {
     std::string name;
     DType dtype = DType::F32;
@@ -84,6 +83,13 @@ std::string safetensors_head(std::span<const SafetensorsSource> tensors,
 Status write_safetensors(const std::filesystem::path& path, std::span<const SafetensorsSource> tensors,
                          const std::map<std::string, std::string>& metadata = {});
 
+// The files that a model.safetensors.index.json names, ascending.
+Result<std::vector<std::string>> weight_index_files(const std::filesystem::path& index);
+
+// Whether transformers stores this parameter of GPT-2 as [in, out] (Conv1D): "...c_attn.weight",
+// "...c_proj.weight", "...c_fc.weight".
+bool is_conv1d_weight(std::string_view name);
+
 // Weights as Hugging Face lays them out: one file, or a folder with model.safetensors or
 // model.safetensors.index.json and its shards.
 class WeightFiles {
@@ -93,10 +99,11 @@ class WeightFiles {
     [[nodiscard]] std::vector<std::string> names() const;  // ascending
     [[nodiscard]] const SafetensorsEntry* find(std::string_view name) const;
     // Reads a region into host memory of region.elements() elements, converting F32, BF16 and F16; padding is
-    // zeroed. GPT-2's projections are stored as [in, out] (transformers' Conv1D): where the stored shape is
-    // the transposed one, it is read transposed. Errors: a name that is not there (with the nearest), another
-    // shape, a type that is no floating point.
-    Status read(std::string_view name, const TensorRegion& region, DType dtype, void* into) const;
+    // zeroed. `transposed`: the file holds the transpose of the region's matrix, as transformers' GPT-2 does
+    // for its projections (Conv1D). Errors: a name that is not there (with the nearest), another shape, a
+    // type that is no floating point.
+    Status read(std::string_view name, const TensorRegion& region, DType dtype, void* into,
+                bool transposed = false) const;
 
   private:
     std::vector<SafetensorsFile> files_;
