@@ -15,7 +15,7 @@ struct PlanOptions {
     std::string model, cluster, fix, precision, objective = "time", optimizer = "adam", output;
     std::int64_t global_batch = 0, seq_len = 0, seed = 0;
     int top = 5, jobs = 0;
-    double time_limit_s = 0;
+    double time_limit_s = 0, headroom = 0;  // percent
 };
 
 // Mixed precision keeps fp32 masters and moments, as ParallelPlan's defaults do.
@@ -71,7 +71,7 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
 
     auto document = read_model_document(options.model);
     if (!document) return document.errors();
-    auto environment = make_environment(model->graph, *cluster);
+    auto environment = make_environment(model->graph, *cluster, options.headroom / 100);
     if (!environment) return environment.errors();
     // Profiles of layers were measured in fp32.
     const Precision own = model->graph.measured_on.empty() ? default_precision(*cluster) : Precision::Fp32;
@@ -106,6 +106,7 @@ Json request_to_json(const PlanOptions& options, const Task& task) {
                 {"precision", to_string(task.request.base.precision.compute)},
                 {"optimizer", options.optimizer},
                 {"objective", options.objective},
+                {"headroom", options.headroom / 100},
                 {"top", options.top},
                 {"seed", options.seed}};
 }
@@ -186,6 +187,8 @@ int plan(const PlanOptions& options, Console& console) {
     console.out(task_sentence(options, *task) + "\n\n");
     print_found(*found, console);
     console.out("\n" + search_sentence(answer->search) + "\n");
+    const std::string tight = tight_memory_sentence(found->front().report);
+    if (options.headroom == 0 && !tight.empty()) console.out(tight + "\n");
     return code;
 }
 
@@ -216,6 +219,9 @@ void define_plan(Command& command) {
     command.integer("--top", options.top, 1, 1000, "K", "plans to answer with; 5 where not given");
     command.integer("-j,--jobs", options.jobs, 0, 1024, "N",
                     "threads; 0, all cores, where not given. The answer is the same");
+    command.number(
+        "--headroom", options.headroom, 0, 90, "PERCENT",
+        "memory of every device to leave free: predictions err by a few percent; 0 where not given");
     command.duration("--time-limit", options.time_limit_s, "end then, with the best found so far");
     command.integer("--seed", options.seed, 0, std::int64_t{1} << 62, "N",
                     "recorded with the answer; the search makes no random choice");

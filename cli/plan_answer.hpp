@@ -25,5 +25,8 @@ Json found_to_json(const FoundPlan& found);
 void print_found(const std::vector<FoundPlan>& found, Console& console);
 // "1,203,400 configurations, 87 simulated; left out 1.2M by bound, ...: proven best in 1.2 s".
 std::string search_sentence(const SearchStatistics& search);
+// Where a plan fills a device so far that the prediction's own error may not fit: how full, and what to do;
+// else "".
+std::string tight_memory_sentence(const SimulationReport& report);
 
 }  // namespace tw::cli

@@ -179,33 +179,16 @@ std::vector<int> min_max_parts(const std::vector<double>& before, std::size_t st
 
 }  // namespace
 
-std::vector<int> min_max_partition(std::span<const double> weights, int stages, std::span<const double> bytes,
-                                   std::span<const double> capacity) {
-    const int n = static_cast<int>(weights.size());
-    TW_CHECK(stages >= 1);
-    TW_CHECK_MSG(bytes.empty() || bytes.size() == weights.size(), "bytes: one entry a layer");
-    TW_CHECK_MSG(capacity.empty() || capacity.size() == static_cast<std::size_t>(stages),
-                 "capacity: one entry a stage");
-    if (stages > n) return {};
+namespace {
 
-    const std::vector<double> weight_before = prefix_sums(weights);
-    const auto simple = [](double w) { return w >= 0; };
-    if (capacity.empty() && std::all_of(weights.begin(), weights.end(), simple) &&
-        weight_before.back() < std::numeric_limits<double>::infinity())
-        return min_max_parts(weight_before, static_cast<std::size_t>(stages));
-    const std::vector<double> bytes_before = prefix_sums(bytes);
+// Dynamic programming over cuts. cost(stage, first, end) is what layers [first, end) weigh on a stage,
+// infinite where they must not stand there; `grows`: it never falls as `end` rises.
+template <class Cost>
+std::vector<int> min_max_cuts(int n, int stages, bool grows, const Cost& cost) {
     constexpr double kInfeasible = std::numeric_limits<double>::infinity();
     const auto at = [](const std::vector<double>& values, int i) {
         return values[static_cast<std::size_t>(i)];
     };
-    const auto cost = [&](int stage, int first, int end) {
-        if (!capacity.empty() &&
-            at(bytes_before, end) - at(bytes_before, first) > capacity[static_cast<std::size_t>(stage)]) {
-            return kInfeasible;
-        }
-        return at(weight_before, end) - at(weight_before, first);
-    };
-
     // best[s][i]: the smallest bottleneck of layers [i, n) on stages [s, stages).
     std::vector<std::vector<double>> best(static_cast<std::size_t>(stages) + 1,
                                           std::vector<double>(static_cast<std::size_t>(n) + 1, kInfeasible));
@@ -215,7 +198,9 @@ std::vector<int> min_max_partition(std::span<const double> weights, int stages, 
         for (int i = s; i <= n - (stages - s); ++i) {
             double& here = best[static_cast<std::size_t>(s)][static_cast<std::size_t>(i)];
             for (int end = i + 1; end <= n - (stages - s - 1); ++end) {
-                here = std::min(here, std::max(cost(s, i, end), at(rest, end)));
+                const double own = cost(s, i, end);
+                if (grows && own >= here) break;
+                here = std::min(here, std::max(own, at(rest, end)));
             }
         }
     }
@@ -231,6 +216,51 @@ std::vector<int> min_max_partition(std::span<const double> weights, int stages, 
         bounds.push_back(end);
     }
     return bounds;
+}
+
+}  // namespace
+
+std::vector<int> min_max_partition(std::span<const double> weights, int stages, std::span<const double> bytes,
+                                   std::span<const double> capacity) {
+    const int n = static_cast<int>(weights.size());
+    TW_CHECK(stages >= 1);
+    TW_CHECK_MSG(bytes.empty() || bytes.size() == weights.size(), "bytes: one entry a layer");
+    TW_CHECK_MSG(capacity.empty() || capacity.size() == static_cast<std::size_t>(stages),
+                 "capacity: one entry a stage");
+    if (stages > n) return {};
+
+    const std::vector<double> weight_before = prefix_sums(weights);
+    const auto simple = [](double w) { return w >= 0; };
+    if (capacity.empty() && std::all_of(weights.begin(), weights.end(), simple) &&
+        weight_before.back() < std::numeric_limits<double>::infinity())
+        return min_max_parts(weight_before, static_cast<std::size_t>(stages));
+    const std::vector<double> bytes_before = prefix_sums(bytes);
+    const auto between = [](const std::vector<double>& before, int first, int end) {
+        return before[static_cast<std::size_t>(end)] - before[static_cast<std::size_t>(first)];
+    };
+    return min_max_cuts(n, stages, /*grows=*/false, [&](int stage, int first, int end) {
+        if (!capacity.empty() &&
+            between(bytes_before, first, end) > capacity[static_cast<std::size_t>(stage)])
+            return std::numeric_limits<double>::infinity();
+        return between(weight_before, first, end);
+    });
+}
+
+std::vector<int> min_max_partition_by_stage(std::span<const std::vector<double>> weights_of_stage) {
+    TW_CHECK(!weights_of_stage.empty());
+    const std::size_t n = weights_of_stage.front().size();
+    std::vector<std::vector<double>> before;
+    for (const std::vector<double>& weights : weights_of_stage) {
+        TW_CHECK_MSG(weights.size() == n, "every stage weighs every layer");
+        before.push_back(prefix_sums(weights));
+    }
+    if (weights_of_stage.size() > n) return {};
+    return min_max_cuts(static_cast<int>(n), static_cast<int>(before.size()), /*grows=*/true,
+                        [&](int stage, int first, int end) {
+                            const std::vector<double>& sums = before[static_cast<std::size_t>(stage)];
+                            return sums[static_cast<std::size_t>(end)] -
+                                   sums[static_cast<std::size_t>(first)];
+                        });
 }
 
 }  // namespace tw

@@ -46,4 +46,8 @@ std::vector<int> blocks_per_stage(const LayerGraph& graph, std::span<const Stage
 std::vector<int> min_max_partition(std::span<const double> weights, int stages,
                                    std::span<const double> bytes = {}, std::span<const double> capacity = {});
 
+// The same where a layer's weight depends on the stage that it is in (mixed devices): weights_of_stage[s][i]
+// >= 0 of layer i on stage s.
+std::vector<int> min_max_partition_by_stage(std::span<const std::vector<double>> weights_of_stage);
+
 }  // namespace tw

@@ -11,8 +11,11 @@
 // interleaved schedule reach.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "planner/space.hpp"
 #include "sim/cost/shape_cost.hpp"
@@ -55,6 +58,37 @@ class MeshBounds {
     Sums ends_sums_;
     // Of one block, full recompute over none: the least time that it adds, the most bytes that it saves.
     Sums full_block_;
+};
+
+// The bounds of a mesh on a cluster of several kinds of devices: the least over the kinds, because a
+// partition may put any share of the layers on the fastest.
+class ClusterBounds {
+    template <class Bound>
+    [[nodiscard]] auto least(const Bound& bound) const {
+        auto result = bound(kinds_.front());
+        for (std::size_t k = 1; k < kinds_.size(); ++k)
+            result = std::min(result, bound(kinds_[k]));
+        return result;
+    }
+
+  public:
+    void add(MeshBounds bounds) { kinds_.push_back(std::move(bounds)); }
+
+    [[nodiscard]] SimTime step_time(const ChunkChoice& chunk, bool hides_collectives) const {
+        return least([&](const MeshBounds& b) { return b.step_time(chunk, hides_collectives); });
+    }
+    [[nodiscard]] SimTime step_time(bool hides_collectives) const {
+        return least([&](const MeshBounds& b) { return b.step_time(hides_collectives); });
+    }
+    [[nodiscard]] double memory(const ChunkChoice& chunk, const ZeroChoice& zero) const {
+        return least([&](const MeshBounds& b) { return b.memory(chunk, zero); });
+    }
+    [[nodiscard]] double memory() const {
+        return least([](const MeshBounds& b) { return b.memory(); });
+    }
+
+  private:
+    std::vector<MeshBounds> kinds_;
 };
 
 // The bound of one leaf, from its exact stages. `chunks` of each stage's last backward decide how much of the

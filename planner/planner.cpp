@@ -14,9 +14,7 @@ std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environmen
                                           const SearchSpace& space) {
     std::vector<std::string> missing;
     std::string refused;  // the first reason other than memory
-    double capacity = 0, least = 0;
-    for (const NodeGroup& g : environment->cluster.groups)
-        capacity = std::max(capacity, as_double(g.device.memory));
+    double least = 0;
     const Simulator simulator(environment);
     for (const MeshChoice& mesh : space.meshes()) {
         const auto chunks = space.chunks(mesh);
@@ -32,9 +30,12 @@ std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environmen
     }
     if (!refused.empty()) missing.push_back(refused);
     if (least > 0) {
-        missing.push_back(
-            fmt::format("memory: the smallest plan needs {:.1f} GB a device, there are {:.1f} GB",
-                        least / 1e9, capacity / 1e9));
+        missing.push_back(fmt::format(
+            "memory: the smallest plan needs {:.1f} GB a device, there are {:.1f} GB{}", least / 1e9,
+            environment->usable_memory() / 1e9,
+            environment->memory_headroom > 0
+                ? fmt::format(" beside the {:.1f} % to be left free", 100 * environment->memory_headroom)
+                : ""));
         missing.emplace_back(
             "more devices, a higher ZeRO stage, more recomputation or a smaller microbatch would need less");
     }

@@ -57,10 +57,8 @@ class BestFirst {
           request_(request),
           arena_(request.jobs > 0 ? request.jobs : tbb::task_arena::automatic),
           start_(std::chrono::steady_clock::now()),
-          choices_(space.meshes().size()) {
-        for (const NodeGroup& g : environment_.cluster.groups)
-            capacity_ = std::max(capacity_, as_double(g.device.memory));
-    }
+          choices_(space.meshes().size()),
+          capacity_(environment_.usable_memory()) {}
 
     PlanAnswer run() {
         open_meshes();
@@ -117,13 +115,15 @@ class BestFirst {
                 if (counts[i] == 0) return;
                 const ParallelPlan plan = probe_plan(mesh);
                 const RankPlacement placement = place_plan(environment_.cluster, plan);
-                const auto shape =
-                    simulator_.shapes().get(environment_, shape_key(environment_.graph, plan, placement, 0));
-                bounds_[i].emplace(environment_, *shape, mesh, request_.base);
+                for (int group = 0; group < node_groups(); ++group) {
+                    const auto shape = simulator_.shapes().get(
+                        environment_, shape_key(environment_.graph, plan, placement, group));
+                    bounds_[i].add({environment_, *shape, mesh, request_.base});
+                }
                 Node& n = nodes[i];
                 n.mesh = static_cast<std::uint32_t>(i);
-                n.time_s = to_seconds(bounds_[i]->step_time(can_hide(mesh))).value;
-                n.memory = bounds_[i]->memory();
+                n.time_s = to_seconds(bounds_[i].step_time(can_hide(mesh))).value;
+                n.memory = bounds_[i].memory();
                 n.key = objective(n.time_s, n.memory);
             });
         });
@@ -147,6 +147,7 @@ class BestFirst {
         plan.sequence_parallel = mesh.sequence_parallel;
         return plan;
     }
+    [[nodiscard]] int node_groups() const { return static_cast<int>(environment_.cluster.groups.size()); }
     [[nodiscard]] bool can_hide(const MeshChoice& mesh) const {
         const auto schedules = space_.schedules(mesh, 2);
         return std::any_of(schedules.begin(), schedules.end(),
@@ -235,7 +236,7 @@ class BestFirst {
     }
 
     void open_chunks(const Node& parent, Outcome& outcome) const {
-        const MeshBounds& bounds = *bounds_[parent.mesh];
+        const ClusterBounds& bounds = bounds_[parent.mesh];
         const Choices& c = choices(parent);
         for (std::size_t k = 0; k < c.chunks.size(); ++k) {
             Node node = parent;
@@ -257,23 +258,24 @@ class BestFirst {
 
     void open_schedules(const Node& parent, Outcome& outcome) const {
         const auto& candidates = schedules(parent);
-        const auto partitions = partitions_of(parent);
-        outcome.more_configurations = static_cast<std::int64_t>((partitions.size() - 1) * candidates.size() *
-                                                                choices(parent).zeros.size());
-        for (std::size_t p = 0; p < partitions.size(); ++p) {
-            // Schedules with equal placement share the stages' costs.
-            std::map<std::vector<std::uint16_t>, std::unique_ptr<PlanCost>> costs;
-            ParallelPlan plan = space_.make_plan(space_.meshes()[parent.mesh], chunk(parent),
-                                                 *candidates.front(), ZeroChoice{});
-            plan.stages = partitions[p];
-            space_.place_stages(plan);
-            for (std::size_t s = 0; s < candidates.size(); ++s) {
-                plan.schedule = candidates[s]->info().name;
-                const std::vector<std::uint16_t> ranks = rank_of_stage(*candidates[s], schedule_shape(plan));
-                auto& cost = costs[ranks];
+        // Schedules of equal placement share partitions and their stages' costs.
+        std::map<std::vector<std::uint16_t>, std::vector<std::vector<StageSpec>>> partitions_by_placement;
+        std::map<std::pair<std::vector<std::uint16_t>, std::size_t>, std::unique_ptr<PlanCost>> costs;
+        ParallelPlan plan =
+            space_.make_plan(space_.meshes()[parent.mesh], chunk(parent), *candidates.front(), ZeroChoice{});
+        for (std::size_t s = 0; s < candidates.size(); ++s) {
+            plan.schedule = candidates[s]->info().name;
+            const std::vector<std::uint16_t> ranks = rank_of_stage(*candidates[s], schedule_shape(plan));
+            Node node = parent;
+            node.schedule = static_cast<std::uint16_t>(s);
+            auto& partitions = partitions_by_placement[ranks];
+            if (partitions.empty()) partitions = partitions_of(node);
+            outcome.more_configurations +=
+                static_cast<std::int64_t>((partitions.size() - 1) * choices(parent).zeros.size());
+            for (std::size_t p = 0; p < partitions.size(); ++p) {
+                plan.stages = partitions[p];
+                auto& cost = costs[{ranks, p}];
                 if (!cost) cost = std::make_unique<PlanCost>(environment_, plan, ranks, simulator_.shapes());
-                Node node = parent;
-                node.schedule = static_cast<std::uint16_t>(s);
                 node.partition = static_cast<std::uint16_t>(p);
                 // Holds for every ZeRO stage: 3's gathers only add to it.
                 const SimTime bound =
@@ -293,7 +295,7 @@ class BestFirst {
             plan.zero_stage = c.zeros[z].stage;
             plan.zero_shard = c.zeros[z].shard;
             const double memory =
-                base ? memory_key(plan, *base) : bounds_[parent.mesh]->memory(chunk(parent), c.zeros[z]);
+                base ? memory_key(plan, *base) : bounds_[parent.mesh].memory(chunk(parent), c.zeros[z]);
             if (memory > capacity_) {
                 ++outcome.pruned["memory"];
             } else {
@@ -326,14 +328,23 @@ class BestFirst {
         const ChunkChoice& choice = chunk(node);
         const int stages = mesh.mesh.pp * choice.virtual_stages;
         std::vector<std::vector<StageSpec>> result = {
-            space_.make_plan(mesh, choice, *schedules(node).front(), ZeroChoice{}).stages};
+            space_.make_plan(mesh, choice, *schedules(node)[node.schedule], ZeroChoice{}).stages};
         if (stages == 1 || choice.recompute_layers >= 0) return result;
         const ParallelPlan plan = probe_plan(mesh);
-        const auto shape = simulator_.shapes().get(
-            environment_, shape_key(environment_.graph, plan, place_plan(environment_.cluster, plan), 0));
+        const RankPlacement placement = place_plan(environment_.cluster, plan);
+        std::vector<std::shared_ptr<const ShapeCost>> shapes;  // by stage
+        for (const StageSpec& stage : result.front()) {
+            const bool again =
+                !shapes.empty() && stage.node_group == result.front()[shapes.size() - 1].node_group;
+            shapes.push_back(
+                again ? shapes.back()
+                      : simulator_.shapes().get(
+                            environment_, shape_key(environment_.graph, plan, placement, stage.node_group)));
+        }
         for (const PartitionStrategy& strategy : partition_strategies()) {
-            for (auto& partition :
-                 strategy.partitions(environment_.graph, *shape, stages, choice.recompute)) {
+            for (auto& partition : strategy.partitions(environment_.graph, shapes, choice.recompute)) {
+                for (std::size_t s = 0; s < partition.size(); ++s)
+                    partition[s].node_group = result.front()[s].node_group;
                 if (std::find(result.begin(), result.end(), partition) == result.end())
                     result.push_back(std::move(partition));
             }
@@ -346,7 +357,6 @@ class BestFirst {
                                              *schedules(node)[node.schedule], choices(node).zeros[node.zero]);
         if (node.partition > 0) {
             plan.stages = partitions_of(node)[node.partition];
-            space_.place_stages(plan);
         }
         return plan;
     }
@@ -446,9 +456,9 @@ class BestFirst {
     tbb::task_arena arena_;
     std::chrono::steady_clock::time_point start_;
     std::priority_queue<Node, std::vector<Node>, Later> queue_;
-    std::vector<std::optional<MeshBounds>> bounds_;
+    std::vector<ClusterBounds> bounds_;              // by mesh
     std::vector<std::unique_ptr<Choices>> choices_;  // by mesh; null until it is opened
-    double capacity_ = 0;                            // of the largest device
+    double capacity_ = 0;                            // usable, of the largest device
     std::vector<RankedPlan> best_;
     SearchStatistics statistics_;
     double bound_s_ = 0;

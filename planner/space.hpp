@@ -49,13 +49,13 @@ class SearchSpace {
 
     [[nodiscard]] ParallelPlan make_plan(const MeshChoice& mesh, const ChunkChoice& chunk,
                                          const ScheduleGenerator& schedule, const ZeroChoice& zero) const;
-    // On mixed clusters, the node group of every stage.
-    void place_stages(ParallelPlan& plan) const;
     [[nodiscard]] std::int64_t seq_len() const { return seq_len_; }
     // Why no mesh is legal: the divisibilities that failed, as sentences.
     [[nodiscard]] std::vector<std::string> why_empty() const;
 
   private:
+    // On mixed clusters, the node group of every stage.
+    void place_stages(ParallelPlan& plan) const;
     const Environment& environment_;
     const PlanRequest& request_;
     std::int64_t seq_len_;

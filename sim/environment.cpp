@@ -1,5 +1,7 @@
 #include "sim/environment.hpp"
 
+#include <algorithm>
+
 #include "models/hardware/scale_profile.hpp"
 
 namespace tw {
@@ -11,8 +13,17 @@ FlopRate Environment::peak(Precision precision) const {
     return FlopRate(total);
 }
 
-Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cluster cluster) {
+double Environment::usable_memory() const {
+    double most = 0;
+    for (int g = 0; g < static_cast<int>(cluster.groups.size()); ++g)
+        most = std::max(most, usable_memory(g));
+    return most;
+}
+
+Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cluster cluster,
+                                                            double memory_headroom) {
     auto environment = std::make_shared<Environment>();
+    environment->memory_headroom = memory_headroom;
     Errors errors;
     for (const NodeGroup& group : cluster.groups) {
         auto profile = cluster.profile.empty() ? profile_for(group.device) : load_profile(cluster.profile);

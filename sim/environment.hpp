@@ -16,6 +16,7 @@ struct Environment {
     LayerGraph graph;
     Cluster cluster;
     std::vector<HardwareProfile> profiles;  // one for each of the cluster's groups
+    double memory_headroom = 0;             // share of every device's memory that plans leave free, 0..1
     double dispatch_s = 0;  // host seconds of one framework op ("eager"); 0: unknown, host ignored
 
     [[nodiscard]] const HardwareProfile& profile(int group) const {
@@ -24,12 +25,19 @@ struct Environment {
     [[nodiscard]] const NodeGroup& node_group(int group) const {
         return cluster.groups[static_cast<std::size_t>(group)];
     }
+    // Bytes that a plan may use of a device of this group.
+    [[nodiscard]] double usable_memory(int group) const {
+        return static_cast<double>(node_group(group).device.memory.value) * (1.0 - memory_headroom);
+    }
+    // The largest of them over the cluster.
+    [[nodiscard]] double usable_memory() const;
     // Dense peak of all devices together at a precision.
     [[nodiscard]] FlopRate peak(Precision precision) const;
 };
 
 // Loads the cluster's profile, or each device's own, or a measured sibling's scaled by datasheet. Fails where
 // there is none.
-Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cluster cluster);
+Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cluster cluster,
+                                                            double memory_headroom = 0);
 
 }  // namespace tw

@@ -16,9 +16,9 @@ std::int64_t compositions(int layers, int stages) {  // C(layers - 1, stages - 1
 
 }  // namespace
 
-std::vector<std::vector<StageSpec>> all_partitions(const LayerGraph& graph, const ShapeCost&, int stages,
+std::vector<std::vector<StageSpec>> all_partitions(const LayerGraph& graph, StageShapes shapes,
                                                    RecomputeMode recompute) {
-    const int layers = graph.size();
+    const int layers = graph.size(), stages = static_cast<int>(shapes.size());
     if (layers < stages || stages < 2 || compositions(layers, stages) > kMostPartitions) return {};
     std::vector<std::vector<StageSpec>> result;
     std::vector<int> cuts(static_cast<std::size_t>(stages) + 1);

@@ -1,21 +1,44 @@
+#include <algorithm>
+#include <functional>
+
 #include "plan/stage_partition.hpp"
 #include "planner/partitions/partition_strategy.hpp"
 
 namespace tw {
 
-std::vector<std::vector<StageSpec>> min_max_time_partitions(const LayerGraph& graph, const ShapeCost& shape,
-                                                            int stages, RecomputeMode recompute) {
-    if (graph.size() < stages) return {};
-    std::vector<double> weights;
+namespace {
+
+// Forward and backward of every layer on one stage's devices, picoseconds.
+std::vector<double> layer_times(const LayerGraph& graph, const ShapeCost& shape, RecomputeMode recompute) {
+    std::vector<double> times;
     for (int i = 0; i < graph.size(); ++i) {
         const Layer& layer = graph.layer(i);
         const bool recomputes = layer.role == LayerRole::Block || layer.role == LayerRole::Other;
         const RecomputeMode mode = recomputes ? recompute : RecomputeMode::None;
         const LayerCost& cost = shape.layers[static_cast<std::size_t>(layer.layer_class)];
-        weights.push_back(static_cast<double>(cost.phase(mode, Opcode::Forward).device_time() +
-                                              cost.phase(mode, Opcode::Backward).device_time()));
+        times.push_back(static_cast<double>(cost.phase(mode, Opcode::Forward).device_time() +
+                                            cost.phase(mode, Opcode::Backward).device_time()));
     }
-    const std::vector<int> cuts = min_max_partition(weights, stages);
+    return times;
+}
+
+}  // namespace
+
+std::vector<std::vector<StageSpec>> min_max_time_partitions(const LayerGraph& graph, StageShapes shapes,
+                                                            RecomputeMode recompute) {
+    const int stages = static_cast<int>(shapes.size());
+    if (graph.size() < stages) return {};
+    const bool uniform =
+        std::adjacent_find(shapes.begin(), shapes.end(), std::not_equal_to<>()) == shapes.end();
+    std::vector<int> cuts;
+    if (uniform) {
+        cuts = min_max_partition(layer_times(graph, *shapes.front(), recompute), stages);
+    } else {
+        std::vector<std::vector<double>> times;
+        for (const auto& shape : shapes)
+            times.push_back(layer_times(graph, *shape, recompute));
+        cuts = min_max_partition_by_stage(times);
+    }
     if (cuts.empty()) return {};
     std::vector<StageSpec> specs;
     for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {

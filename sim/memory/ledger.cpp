@@ -45,15 +45,14 @@ RankParameters rank_parameters(const ParallelPlan& plan, const PlanCost& costs,
     return p;
 }
 
-// Memory of the smallest device that a pipeline rank uses.
+// What may be used of the smallest device of a pipeline rank.
 double rank_capacity(const Environment& environment, const ParallelPlan& plan,
                      std::span<const std::uint16_t> rank_of_stage, int rank) {
     double capacity = std::numeric_limits<double>::infinity();
     for (std::size_t s = 0; s < plan.stages.size(); ++s) {
         const int first = rank_of_stage[s];
         if (rank < first || rank >= first + plan.stages[s].replicas) continue;
-        capacity =
-            std::min(capacity, as_double(environment.node_group(plan.stages[s].node_group).device.memory));
+        capacity = std::min(capacity, environment.usable_memory(plan.stages[s].node_group));
     }
     return capacity;
 }

@@ -35,8 +35,10 @@ SimTime period_without(const LoweredSchedule& lowered, CostTable table, bool hos
 void add_communication(SimulationReport& report, std::string kind, double total, double exposed, double bytes,
                        std::string_view algorithm) {
     if (total <= 0) return;
-    report.communication.push_back(
-        {std::move(kind), total, std::clamp(exposed, 0.0, total), bytes, std::string(algorithm)});
+    // Differences of sums of rounded picoseconds are no exposure.
+    const double rounding = 1e-9 * report.step_time_s;
+    exposed = exposed < rounding ? 0.0 : std::min(exposed, total);
+    report.communication.push_back({std::move(kind), total, exposed, bytes, std::string(algorithm)});
 }
 
 struct RankTotals {
@@ -128,6 +130,9 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     report.step_time_s = seconds(times.period);
     report.step_time_sigma_s = step_sigma(plan, costs, schedule, times.period);
     report.makespan_s = seconds(times.makespan);
+    if (!times.steady)
+        report.warnings.emplace_back(
+            "the last two periods differ between ranks: the step time is the longest of the last period");
     report.samples_per_s = static_cast<double>(plan.global_batch) / report.step_time_s;
     report.tokens_per_s =
         report.samples_per_s * (graph.counts_tokens ? static_cast<double>(plan.seq_len) : 1.0);

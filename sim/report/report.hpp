@@ -38,7 +38,7 @@ struct TimeBreakdown {
     double forward = 0, backward = 0, recompute = 0, optimizer = 0;
     double exposed_tp = 0, exposed_dp = 0, exposed_pp = 0, exposed_cp = 0, exposed_ep = 0;
     double host = 0;    // device idle because the host had not dispatched yet
-    double bubble = 0;  // idle otherwise
+    double bubble = 0;  // idle otherwise: waiting for other ranks
     [[nodiscard]] double total() const {
         return forward + backward + recompute + optimizer + exposed_tp + exposed_dp + exposed_pp +
                exposed_cp + exposed_ep + host + bubble;

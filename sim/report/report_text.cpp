@@ -50,7 +50,7 @@ constexpr std::array kShares = {
     Share{"exposed context parallel", &TimeBreakdown::exposed_cp, "▒", "~", TextStyle::Magenta},
     Share{"exposed expert parallel", &TimeBreakdown::exposed_ep, "▒", "~", TextStyle::Magenta},
     Share{"waiting for the host", &TimeBreakdown::host, "░", ".", TextStyle::Red},
-    Share{"bubble", &TimeBreakdown::bubble, "░", ".", TextStyle::Red},
+    Share{"waiting for other ranks", &TimeBreakdown::bubble, "░", ".", TextStyle::Red},
 };
 
 // Mean over the ranks.
@@ -200,7 +200,8 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
     std::string flops = fmt::format("MFU {}, HFU {}", format_percent(report.mfu), format_percent(report.hfu));
     if (!report.flop_convention.empty()) flops += fmt::format(" ({})", report.flop_convention);
     line("utilisation", flops);
-    line("bubble", fmt::format("{} of the devices' time", format_percent(report.bubble_fraction)));
+    line("bubble", fmt::format("{} of the devices' time idle, exposed communication included",
+                               format_percent(report.bubble_fraction)));
     double capacity = 0, worst = -1;
     for (const StageMemory& memory : report.memory) {
         const double used = memory.capacity_bytes > 0 ? memory.device_bytes / memory.capacity_bytes : 0;

@@ -180,6 +180,48 @@ TEST(MinMaxPartition, IsTheSameWithCapacitiesThatNeverBind) {
     }
 }
 
+TEST(MinMaxPartition, ByStageEqualsTheBestOfAllSplits) {
+    Prng random(13);
+    for (int round = 0; round < scaled(400); ++round) {
+        const int layers = static_cast<int>(random.integer(1, 10));
+        const int stages = static_cast<int>(random.integer(1, std::min(layers, 5)));
+        std::vector<std::vector<double>> weights(static_cast<std::size_t>(stages));
+        for (auto& of_stage : weights) {
+            for (int i = 0; i < layers; ++i)
+                of_stage.push_back(static_cast<double>(random.integer(0, 9)));
+        }
+        double best = std::numeric_limits<double>::infinity();
+        std::vector<int> first;
+        std::vector<int> start{0};
+        each_split(layers, stages, start, [&](const std::vector<int>& bounds) {
+            double cost = 0;
+            for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
+                const auto begin = weights[s].begin();
+                cost = std::max(cost, std::accumulate(begin + bounds[s], begin + bounds[s + 1], 0.0));
+            }
+            if (cost < best) {
+                best = cost;
+                first = bounds;
+            }
+        });
+        EXPECT_EQ(min_max_partition_by_stage(weights), first) << "round " << round;
+    }
+    EXPECT_TRUE(min_max_partition_by_stage(std::vector<std::vector<double>>(3, {1.0, 1.0})).empty());
+}
+
+// Four stages of the slow device, four of one twice as fast: 40 equal blocks go 3 or 4 and 6 or 7 to a stage.
+TEST(MinMaxPartition, GivesFasterDevicesMoreLayers) {
+    std::vector<std::vector<double>> weights;
+    for (int s = 0; s < 8; ++s)
+        weights.emplace_back(40, s < 4 ? 2.0 : 1.0);
+    const std::vector<int> bounds = min_max_partition_by_stage(weights);
+    ASSERT_EQ(bounds.size(), 9U);
+    for (std::size_t s = 0; s < 8; ++s) {
+        EXPECT_LE((bounds[s + 1] - bounds[s]) * weights[s].front(), 7.0 + 1.0);
+    }
+    EXPECT_LE(bounds[4], 16);
+}
+
 TEST(MinMaxPartition, WeighsEmbeddingAndHead) {
     // 80 blocks of 1, an embedding of 0.1 and a head of 1.23 (the head of Llama-3 70B against one of
     // its blocks).

@@ -133,16 +133,25 @@ inline std::vector<StageSpec> random_partition(Prng& random, const LayerGraph& g
 }
 
 // What a bound of a mesh is made of: the plan's shape on its placement.
-inline std::shared_ptr<const ShapeCost> shape_of(const Simulator& simulator, const PlanRequest& request,
-                                                 const SearchSpace& space, const MeshChoice& mesh) {
+// What the layers cost on each stage's devices.
+inline std::vector<std::shared_ptr<const ShapeCost>> shapes_of(const Simulator& simulator,
+                                                               const PlanRequest& request,
+                                                               const SearchSpace& space,
+                                                               const MeshChoice& mesh,
+                                                               const std::vector<StageSpec>& stages) {
     ParallelPlan plan = request.base;
     plan.mesh = mesh.mesh;
     plan.microbatch = mesh.microbatch;
     plan.seq_len = space.seq_len();
     plan.sequence_parallel = mesh.sequence_parallel;
     const Environment& environment = simulator.environment();
-    return simulator.shapes().get(
-        environment, shape_key(environment.graph, plan, place_plan(environment.cluster, plan), 0));
+    const RankPlacement placement = place_plan(environment.cluster, plan);
+    std::vector<std::shared_ptr<const ShapeCost>> shapes;
+    for (const StageSpec& stage : stages) {
+        shapes.push_back(simulator.shapes().get(
+            environment, shape_key(environment.graph, plan, placement, stage.node_group)));
+    }
+    return shapes;
 }
 
 inline std::vector<std::uint16_t> placement_of(const ScheduleGenerator& schedule, const ParallelPlan& plan) {

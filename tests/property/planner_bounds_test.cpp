@@ -116,7 +116,8 @@ TEST(PlannerBounds, NoBoundExceedsTheSimulation) {
             const SimTime step = simulated->step_time;
             const std::string what = describe(c, request, leaf);
 
-            const auto shape = test::shape_of(simulator, request, space, leaf.mesh);
+            const auto shape =
+                test::shapes_of(simulator, request, space, leaf.mesh, {leaf.plan.stages.front()}).front();
             const MeshBounds bounds(environment, *shape, leaf.mesh, request.base);
             const bool hides = leaf.schedule->info().overlaps_passes;
             EXPECT_LE(bounds.step_time(hides), step) << what;

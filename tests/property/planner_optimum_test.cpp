@@ -26,12 +26,14 @@ struct Problem {
 std::vector<std::vector<StageSpec>> partitions(const Simulator& simulator, const Problem& problem,
                                                const SearchSpace& space, const MeshChoice& mesh,
                                                const ChunkChoice& chunk, std::vector<StageSpec> uniform) {
-    const auto stages = static_cast<int>(uniform.size());
+    const std::size_t stages = uniform.size();
     std::vector<std::vector<StageSpec>> result = {std::move(uniform)};
     if (stages == 1 || chunk.recompute_layers >= 0) return result;
-    const auto shape = test::shape_of(simulator, problem.request, space, mesh);
+    const auto shapes = test::shapes_of(simulator, problem.request, space, mesh, result.front());
     for (const PartitionStrategy& strategy : partition_strategies()) {
-        for (auto& p : strategy.partitions(problem.environment->graph, *shape, stages, chunk.recompute)) {
+        for (auto& p : strategy.partitions(problem.environment->graph, shapes, chunk.recompute)) {
+            for (std::size_t s = 0; s < p.size(); ++s)
+                p[s].node_group = result.front()[s].node_group;
             if (std::find(result.begin(), result.end(), p) == result.end()) result.push_back(std::move(p));
         }
     }
@@ -80,6 +82,16 @@ Problem random_problem(Prng& random) {
         test::pick<std::string>(random, {"h100:4", "a100:2", "p4d:8", "rtx4090-pcie:4", "h100:8"});
     problem.environment =
         test::environment_of(test::random_model(random, 4), cluster, random.integer(0, 3) == 0 ? 5e-6 : 0.0);
+    if (random.integer(0, 3) == 0) {  // beside as many slower devices, before or after them
+        Cluster machines = problem.environment->cluster;
+        const Cluster slower = load_cluster("l40s:" + std::to_string(machines.devices())).value();
+        const std::vector<NodeGroup>& groups = slower.groups;
+        machines.groups.insert(random.integer(0, 1) == 0 ? machines.groups.begin() : machines.groups.end(),
+                               groups.begin(), groups.end());
+        machines.name += " and slower";
+        problem.environment =
+            *make_environment(problem.environment->graph, machines, problem.environment->memory_headroom);
+    }
     if (random.integer(0, 1) == 0) {  // a device too small for some plans
         auto small = std::make_shared<Environment>(*problem.environment);
         small->cluster.groups.front().device.memory =

@@ -77,9 +77,9 @@ TEST(PartitionGap, MinMaxIsCloseToTheBestOfAll) {
             return simulator.evaluate(plan)->step_time;
         };
         const SimTime uniform = step(plan.stages);
-        const auto shape = test::shape_of(simulator, request, space, mesh);
-        const auto balanced =
-            min_max_time_partitions(environment->graph, *shape, row.stages, RecomputeMode::None);
+        const auto balanced = min_max_time_partitions(
+            environment->graph, test::shapes_of(simulator, request, space, mesh, plan.stages),
+            RecomputeMode::None);
         ASSERT_EQ(balanced.size(), 1U);
         const SimTime min_max = step(balanced.front());
         SimTime best = kNever;

@@ -73,7 +73,7 @@ step time     2.00 s (80 %: 1.87 s to 2.13 s), from barrier to barrier
 one step      2.50 s alone
 throughput    50.0k tokens/s, 25 samples/s
 utilisation   MFU 40.0 %, HFU 53.0 % (Megatron: causal half, head included)
-bubble        25.0 % of the devices' time
+bubble        25.0 % of the devices' time idle, exposed communication included
 peak memory   10.0 GiB allocated, 11.0 GiB reserved, 11.5 GiB on the device of 16.0 GiB: fits
 lower bound   1.60 s, the step is 25.0 % above
 energy        1.80 kJ a step
@@ -85,7 +85,7 @@ Where the time goes (mean of the ranks)
   backward                     900 ms  45.0 %  ██████████████████
   optimizer                    100 ms   5.0 %  ▓▓
   exposed pipeline             100 ms   5.0 %  ▒▒
-  bubble                       400 ms  20.0 %  ░░░░░░░░
+  waiting for other ranks      400 ms  20.0 %  ░░░░░░░░
 
 Ranks
   rank    busy    idle  bubble  in flight  weight versions
