@@ -31,6 +31,7 @@ class EmbeddingLayer : public LayerModel {
     [[nodiscard]] std::int64_t parameters() const override;
     [[nodiscard]] FlopCount model_flops(std::int64_t microbatch, std::int64_t seq_len,
                                         bool causal_half) const override;
+    [[nodiscard]] const EmbeddingSpec& spec() const { return spec_; }
 
   private:
     [[nodiscard]] std::int64_t parameters_of(std::int64_t vocab_rows) const;
