@@ -76,14 +76,18 @@ std::string as_bytes(double value) {
 std::string as_share(double value) {
     return format_percent(value);
 }
-std::string as_rate(double value) {
+std::string as_token_rate(double value) {
     return format_rate(value, "tokens/s");
+}
+std::string as_image_rate(double value) {
+    return format_rate(value, "images/s");
 }
 
 std::vector<Figure> figures(const SimulationReport& a, const SimulationReport& b) {
     return {
         {"step_time_s", "step time", a.step_time_s, b.step_time_s, as_duration},
-        {"tokens_per_s", "rate", a.tokens_per_s, b.tokens_per_s, as_rate},
+        {"tokens_per_s", "rate", a.tokens_per_s, b.tokens_per_s,
+         a.rate_unit == "images/s" ? as_image_rate : as_token_rate},
         {"mfu", "MFU", a.mfu, b.mfu, as_share},
         {"bubble_fraction", "bubble", a.bubble_fraction, b.bubble_fraction, as_share},
         {"peak_allocated_bytes", "memory allocated", a.peak_allocated_bytes, b.peak_allocated_bytes,

@@ -93,7 +93,7 @@ void print_found(const std::vector<FoundPlan>& found, Console& console) {
             TableCell(names[i], i == 0 ? TextStyle::Bold : TextStyle::Plain),
             format_duration(report.step_time_s),
             "± " + format_duration(report.step_time_sigma_s, 2),
-            format_rate(report.tokens_per_s, "tokens/s"),
+            format_rate(report.tokens_per_s, report.rate_unit),
             format_percent(report.mfu),
             format_percent(report.bubble_fraction),
             fmt::format("{} ({:.0f} %)", format_bytes(report.peak_device_bytes), 100 * fullest(report))};

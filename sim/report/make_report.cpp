@@ -136,6 +136,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     report.samples_per_s = static_cast<double>(plan.global_batch) / report.step_time_s;
     report.tokens_per_s =
         report.samples_per_s * (graph.counts_tokens ? static_cast<double>(plan.seq_len) : 1.0);
+    if (!graph.counts_tokens) report.rate_unit = "images/s";
 
     // Forward once, backward twice (Megatron-LM, num_floating_point_operations).
     report.model_flops = 3.0 * graph.model_flops(plan.global_batch, plan.seq_len, graph.causal).value;

@@ -71,11 +71,12 @@ struct SimulationReport {
     StepBoundary boundary = StepBoundary::Barrier;
     double tokens_per_s = 0;  // images per second where the model counts images
     double samples_per_s = 0;
-    double mfu = 0, hfu = 0;      // shares of the peak of all devices
-    std::string flop_convention;  // "Megatron: causal half, head included"
-    double model_flops = 0;       // a step, forward and backward
-    double hardware_flops = 0;    // with recompute
-    double bubble_fraction = 0;   // idle share of the period, all ranks
+    std::string rate_unit = "tokens/s";  // of tokens_per_s; "images/s" where the model counts images
+    double mfu = 0, hfu = 0;             // shares of the peak of all devices
+    std::string flop_convention;         // "Megatron: causal half, head included"
+    double model_flops = 0;              // a step, forward and backward
+    double hardware_flops = 0;           // with recompute
+    double bubble_fraction = 0;          // idle share of the period, all ranks
     std::vector<RankReport> ranks;
     std::vector<StageMemory> memory;
     std::vector<CommunicationReport> communication;

@@ -195,8 +195,10 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
     }
     line("step time", fmt::format("{}, {}", time, boundary_text(report.boundary)));
     line("one step", fmt::format("{} alone", format_duration(report.makespan_s)));
-    line("throughput", fmt::format("{}, {}", format_rate(report.tokens_per_s, "tokens/s"),
-                                   format_rate(report.samples_per_s, "samples/s")));
+    std::string throughput = format_rate(report.tokens_per_s, report.rate_unit);
+    if (report.tokens_per_s != report.samples_per_s)
+        throughput += ", " + format_rate(report.samples_per_s, "samples/s");
+    line("throughput", throughput);
     std::string flops = fmt::format("MFU {}, HFU {}", format_percent(report.mfu), format_percent(report.hfu));
     if (!report.flop_convention.empty()) flops += fmt::format(" ({})", report.flop_convention);
     line("utilisation", flops);

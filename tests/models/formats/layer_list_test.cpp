@@ -95,6 +95,21 @@ TEST(LayerList, DoublingTheBatchDoublesWorkAndActivations) {
     }
 }
 
+// The same cells give GPipe's table 1 (82M, 318M, 542M, 1.05B and 1.8B parameters) at (18,208), (18,416),
+// (18,544), (36,544) and (72,512): 81.5M, 319M, 543M, 1.06B and 1.84B.
+TEST(LayerList, AmoebaNetReadsBothCellsBeforeIt) {
+    const auto loaded = load_layer_list(embedded_document("models/amoebanet-d-18-256.json"), "amoebanet");
+    ASSERT_TRUE(loaded.has_value()) << to_string(loaded.errors());
+    const LayerGraph& graph = loaded->graph;
+    EXPECT_EQ(graph.parameters(), 122'470'120);
+    EXPECT_EQ(graph.size(), 26);  // stem, 4 reduction and 18 normal cells, pool, flatten, classifier
+    // A cell reads the two before it, so a cut between cells moves two tensors.
+    EXPECT_EQ(boost::in_degree(7, graph.dag), 2U);
+    const WorkShape shape{.microbatch = 1, .precision = Precision::Fp32};
+    EXPECT_DOUBLE_EQ(graph.cut_bytes(7, shape), graph.layer(5).model->work(shape).output_bytes +
+                                                    graph.layer(6).model->work(shape).output_bytes);
+}
+
 TEST(LayerList, PresetsHaveThePublishedCounts) {
     struct Case {
         const char* name;
