@@ -8,6 +8,7 @@
 #include "plan/lower_plan.hpp"
 #include "plan/schedule/placement.hpp"
 #include "plan/stage_partition.hpp"
+#include "plan/stage_program/stage_program.hpp"
 
 namespace tw {
 namespace {
@@ -23,12 +24,26 @@ std::vector<int> divisors(std::int64_t n) {
     return result;
 }
 
+// Whether selective recompute frees anything: convolutions have no attention core.
+bool selects(const LayerGraph& graph, ParallelPlan plan, std::int64_t seq_len) {
+    plan.seq_len = seq_len;
+    const WorkShape shape = plan.work_shape(graph);
+    std::vector<char> seen(static_cast<std::size_t>(graph.layer_classes()), 0);
+    for (int i = 0; i < graph.size(); ++i) {
+        if (seen[static_cast<std::size_t>(graph.layer(i).layer_class)]++ != 0) continue;
+        const LayerWork work = graph.layer(i).model->work(shape);
+        if (saved_bytes(work, RecomputeMode::Selective) < saved_bytes(work, RecomputeMode::None)) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& request)
     : environment_(environment),
       request_(request),
-      seq_len_(request.seq_len > 0 ? request.seq_len : environment.graph.default_seq_len) {
+      seq_len_(request.seq_len > 0 ? request.seq_len : environment.graph.default_seq_len),
+      selects_(selects(environment.graph, request.base, seq_len_)) {
     const LayerGraph& graph = environment.graph;
     const PlanConstraints& fix = request.constraints;
     const int world = environment.cluster.devices();
@@ -83,6 +98,8 @@ std::vector<ChunkChoice> SearchSpace::chunks(const MeshChoice& mesh) const {
         for (const RecomputeMode mode :
              {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
             if (!fix.recompute.allows(mode)) continue;
+            if (mode == RecomputeMode::Selective && !selects_ && fix.recompute.allows(RecomputeMode::None))
+                continue;  // the same plan as without
             if (mode != RecomputeMode::Full) {
                 result.push_back({v, mode, -1});
                 continue;

@@ -59,6 +59,7 @@ class SearchSpace {
     const Environment& environment_;
     const PlanRequest& request_;
     std::int64_t seq_len_;
+    bool selects_;  // selective recompute differs from none
     std::vector<MeshChoice> meshes_;
 };
 
