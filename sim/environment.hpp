@@ -9,6 +9,7 @@
 #include "models/graph/layer_graph.hpp"
 #include "models/hardware/cluster.hpp"
 #include "models/hardware/profile.hpp"
+#include "models/hardware/rank_order.hpp"
 
 namespace tw {
 
@@ -17,6 +18,7 @@ struct Environment {
     Cluster cluster;
     std::vector<HardwareProfile> profiles;  // one for each of the cluster's groups
     double memory_headroom = 0;             // share of every device's memory that plans leave free, 0..1
+    AxisSet free_axes = {};                 // what-if: communication along these axes takes no time
     double dispatch_s = 0;  // host seconds of one framework op ("eager"); 0: unknown, host ignored
 
     [[nodiscard]] const HardwareProfile& profile(int group) const {

@@ -8,6 +8,7 @@
 
 #include <span>
 #include <string>
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -69,6 +70,10 @@ std::span<const FrameworkDefaults* const> frameworks();  // sorted by name
 const FrameworkDefaults* find_framework(std::string_view name);
 // The row of that name; that of "trainwright" where it is unknown (plans of other tools keep their names).
 const FrameworkDefaults& framework_defaults(std::string_view name);
+
+// A row of one's own, for what-ifs: found by `name` from then on, not listed by frameworks(). The same name
+// returns the first row that was added under it. Thread-safe.
+const FrameworkDefaults& add_framework_variant(const FrameworkDefaults& row, const std::string& name);
 
 // Sets the plan's framework and every field of it that the row decides: zero stage, precision of parameters
 // and gradients, overlap, attention kernel, dropout, vocabulary divisor, bucket. The mesh must be set; the

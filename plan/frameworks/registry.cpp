@@ -1,4 +1,6 @@
 #include <array>
+#include <map>
+#include <mutex>
 
 #include "plan/frameworks/tables.hpp"
 #include "plan/parallel_plan.hpp"
@@ -13,6 +15,16 @@ constexpr std::array kTable = {
     &kTorchtitanEager,    &kTrainwright,
 };
 
+struct Variants {
+    std::mutex mutex;
+    std::map<std::string, FrameworkDefaults, std::less<>> rows;  // addresses stay
+};
+
+Variants& variants() {
+    static Variants all;
+    return all;
+}
+
 }  // namespace
 
 std::span<const FrameworkDefaults* const> frameworks() {
@@ -23,7 +35,16 @@ const FrameworkDefaults* find_framework(std::string_view name) {
     for (const FrameworkDefaults* d : kTable) {
         if (d->name == name) return d;
     }
-    return nullptr;
+    const std::lock_guard lock(variants().mutex);
+    const auto it = variants().rows.find(name);
+    return it == variants().rows.end() ? nullptr : &it->second;
+}
+
+const FrameworkDefaults& add_framework_variant(const FrameworkDefaults& row, const std::string& name) {
+    const std::lock_guard lock(variants().mutex);
+    const auto [it, added] = variants().rows.emplace(name, row);
+    if (added) it->second.name = it->first;
+    return it->second;
 }
 
 const FrameworkDefaults& framework_defaults(std::string_view name) {

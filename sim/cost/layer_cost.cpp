@@ -33,7 +33,8 @@ OpCost collective(const CostContext& c, CollectiveKind kind, double bytes, const
 OpCost op_cost(const CostContext& c, const Op& op) {
     OpCost cost;
     if (const auto* call = std::get_if<CollectiveOp>(&op.body)) {
-        cost = collective(c, call->kind, call->bytes, placement(c, call->axis));
+        if (!c.free_axes.has(call->axis))
+            cost = collective(c, call->kind, call->bytes, placement(c, call->axis));
     } else {
         const KernelEstimate estimate = kernel_time(*c.profile, op);
         cost.seconds = estimate.seconds;
@@ -126,7 +127,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
     const double dense = static_cast<double>(work.dense_parameters);
     const double expert = static_cast<double>(work.expert_parameters);
     OpCost gather, gather_expert, scatter, scatter_expert, reduce;
-    if (context.zero3) {
+    if (context.zero3 && !context.free_axes.has(Axis::Dp)) {
         gather =
             collective(context, CollectiveKind::AllGather, dense * context.parameter_bytes, context.shard);
         scatter =

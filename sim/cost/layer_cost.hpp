@@ -7,6 +7,7 @@
 #include "models/graph/layer_graph.hpp"
 #include "models/hardware/cluster.hpp"
 #include "models/hardware/profile.hpp"
+#include "models/hardware/rank_order.hpp"
 #include "plan/parallel_plan.hpp"
 #include "plan/stage_program/stage_program.hpp"
 #include "sim/cost/phase_cost.hpp"
@@ -18,6 +19,7 @@ struct CostContext {
     const HardwareProfile* profile = nullptr;
     const NodeType* node = nullptr;
     GroupPlacement tp, cp, ep, etp;  // of the collectives inside a layer
+    AxisSet free_axes = {};          // what-if: communication along these takes no time
     double dispatch_s = 0;           // host seconds for one dispatched framework op
     bool overlap_tp = false;         // tensor-parallel collectives run beside the GEMM that follows them
     // ZeRO-3: each layer's parameters are gathered before use (prefetched) and its gradients scattered after

@@ -29,11 +29,11 @@ CurveEstimate memory_kernel(const HardwareProfile& profile, MemoryOpKind kind, d
 
 }  // namespace
 
-TransferCost PlanCost::transfer(CollectiveKind kind, double bytes, const GroupPlacement& group,
+TransferCost PlanCost::transfer(Axis axis, CollectiveKind kind, double bytes, const GroupPlacement& group,
                                 int node_group) const {
     TransferCost cost;
     cost.bytes = bytes;
-    if (group.size <= 1 || bytes <= 0) return cost;
+    if (group.size <= 1 || bytes <= 0 || environment_.free_axes.has(axis)) return cost;
     CollectiveOptions options;
     options.oversubscription = group.pods > 1 ? environment_.cluster.oversubscription : 1.0;
     const CollectiveCost estimate =
@@ -50,7 +50,7 @@ TransferCost PlanCost::transfer(CollectiveKind kind, double bytes, const GroupPl
 TransferCost PlanCost::bucketed(CollectiveKind kind, double bytes, const GroupPlacement& group,
                                 int node_group) const {
     const double pieces = std::max(1.0, std::ceil(bytes / bucket_bytes(plan_)));
-    TransferCost cost = transfer(kind, bytes / pieces, group, node_group);
+    TransferCost cost = transfer(Axis::Dp, kind, bytes / pieces, group, node_group);
     cost.seconds *= pieces;
     cost.sigma_s *= pieces;
     cost.bytes = bytes;
@@ -109,10 +109,10 @@ PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
     }
     if (environment.graph.tied_embeddings && plan.mesh.pp > 1) {
         const double bytes = static_cast<double>(environment.graph.tied_parameters) / plan.mesh.tp * 4.0;
-        tied_ = transfer(CollectiveKind::AllReduce, bytes, links_.back(), 0);
+        tied_ = transfer(Axis::Pp, CollectiveKind::AllReduce, bytes, links_.back(), 0);
     }
     if (placement_.world() > 1) {
-        norm_ = transfer(CollectiveKind::AllReduce, 4.0,
+        norm_ = transfer(Axis::Dp, CollectiveKind::AllReduce, 4.0,
                          placement_.group({Axis::Tp, Axis::Cp, Axis::Dp, Axis::Pp}), 0);
     }
 }
@@ -208,11 +208,12 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         const double bytes = environment_.graph.cut_bytes(cut, shape.shape);
         const bool replicated = plan_.mesh.tp > 1 && !shape.shape.sequence_parallel;
         const bool scattered = replicated && framework_defaults(plan_.framework).scatter_gather;
-        TransferCost cost = transfer(CollectiveKind::SendRecv, scattered ? bytes / plan_.mesh.tp : bytes,
-                                     links_[static_cast<std::size_t>(from)], group);
+        TransferCost cost =
+            transfer(Axis::Pp, CollectiveKind::SendRecv, scattered ? bytes / plan_.mesh.tp : bytes,
+                     links_[static_cast<std::size_t>(from)], group);
         if (scattered) {
             const TransferCost gather =
-                transfer(CollectiveKind::AllGather, bytes, placement_.group({Axis::Tp}), group);
+                transfer(Axis::Pp, CollectiveKind::AllGather, bytes, placement_.group({Axis::Tp}), group);
             cost.seconds += gather.seconds;
             cost.sigma_s += gather.sigma_s;
         }
@@ -235,7 +236,7 @@ void PlanCost::synchronise_by_method(StageCostSet& c, int node_group) const {
     TW_CHECK_MSG(method.has_value(), "check_plan accepts the method");
     const GroupPlacement replicas = placement_.group({Axis::Dp, Axis::Cp});
     for (const SyncCollective& collective : method->collectives) {
-        const TransferCost once = transfer(collective.kind, collective.bytes, replicas, node_group);
+        const TransferCost once = transfer(Axis::Dp, collective.kind, collective.bytes, replicas, node_group);
         TransferCost& total =
             collective.moment == SyncMoment::AfterOptimizer ? c.parameter_gather : c.gradient_sync;
         total.seconds += once.seconds * collective.times;

@@ -60,8 +60,8 @@ class PlanCost {
   private:
     [[nodiscard]] StageCostSet make_stage(int s, const ShapeCost& shape,
                                           const std::vector<StageSegment>& segments) const;
-    [[nodiscard]] TransferCost transfer(CollectiveKind kind, double bytes, const GroupPlacement& group,
-                                        int node_group) const;
+    [[nodiscard]] TransferCost transfer(Axis axis, CollectiveKind kind, double bytes,
+                                        const GroupPlacement& group, int node_group) const;
     // Gradients and parameters of a stage by the plan's registered method (plan/gradient_sync).
     void synchronise_by_method(StageCostSet& stage, int node_group) const;
     // `bytes` in pieces of at most one bucket.

@@ -88,6 +88,7 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     context.ep = key.ep;
     context.etp = key.etp;
     context.dispatch_s = environment.dispatch_s;
+    context.free_axes = environment.free_axes;
     context.overlap_tp = key.overlap_tp;
     context.zero3 = key.zero3;
     context.shard = key.shard;

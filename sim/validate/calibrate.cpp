@@ -26,7 +26,7 @@ double factor_at(int step) {
 double step_time(const ValidationRow& row, double factor) {
     auto c = make_case(row.truth);
     if (!c) return row.blind.step_time_s;
-    auto p = predict(*c, row.truth, factor);
+    auto p = predict(*c, row.truth, {factor});
     return p ? p->step_time_s : row.blind.step_time_s;
 }
 

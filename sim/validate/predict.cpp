@@ -47,14 +47,35 @@ std::string addends_text(const StageMemory& memory) {
     return text + " GB";
 }
 
+// What the busiest rank waits for in a step whose communication and dispatch take no time.
+double bubble_time(const PlanCost& costs, const LoweredSchedule& lowered) {
+    const Schedule& schedule = lowered.schedule;
+    CostTable table = costs.table(schedule, lowered.compiled);
+    table.dispatch.clear();
+    table.host_path.clear();
+    for (int r = 0; r < lowered.compiled.ranks; ++r) {
+        for (std::size_t k = 0; k < schedule.duration_classes.size(); ++k) {
+            const Opcode opcode = schedule.duration_classes[k].opcode;
+            if (is_transfer(opcode) || is_collective(opcode))
+                table.duration[lowered.compiled.slot_of(r, static_cast<int>(k))] = 0;
+        }
+    }
+    EngineWorkspace workspace;
+    const SimTime period = run_engine(schedule, lowered.compiled, table, workspace).period;
+    const std::vector<SimTime> busy = busy_times(schedule, lowered.compiled, table);
+    return to_seconds(std::max(SimTime{0}, period - *std::max_element(busy.begin(), busy.end()))).value;
+}
+
 }  // namespace
 
-Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, double dispatch_factor) {
+Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, const PredictOptions& options) {
     auto environment = std::make_shared<Environment>();
     environment->graph = c.graph;
     environment->cluster = c.cluster;
     environment->profiles.assign(c.cluster.groups.size(), c.profile);
-    environment->dispatch_s = host_dispatch_seconds(c.profile, "eager").value_or(0.0) * dispatch_factor;
+    environment->dispatch_s =
+        host_dispatch_seconds(c.profile, "eager").value_or(0.0) * options.dispatch_factor;
+    environment->free_axes = options.free_axes;
     const Simulator simulator(environment);
     auto prepared = simulator.prepare(c.plan);
     if (!prepared) return prepared.errors();
@@ -83,6 +104,7 @@ Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, double 
                                       prepared->costs->table(lowered.schedule, lowered.compiled), workspace)
                                .period;
     p.step_time_s = to_seconds(period).value;
+    if (!options.bubble) p.step_time_s -= bubble_time(*prepared->costs, lowered);
     p.sigma_s = step_sigma(c.plan, *prepared->costs, lowered.schedule, period);
     return p;
 }

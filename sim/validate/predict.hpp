@@ -1,6 +1,7 @@
 // What the simulator says about one measured row.
 #pragma once
 
+#include "models/hardware/rank_order.hpp"
 #include "sim/validate/truth_case.hpp"
 
 namespace tw {
@@ -13,8 +14,13 @@ struct Prediction {
     std::string memory_text;  // the addends of the rank that was read, largest first
 };
 
-// `dispatch_factor` scales the host's time per dispatched operation; 1 is blind.
+struct PredictOptions {
+    double dispatch_factor = 1;  // of the host's time per dispatched operation; 1 is blind
+    AxisSet free_axes = {};      // communication along these takes no time
+    bool bubble = true;          // false: a step takes what its busiest rank computes and synchronises
+};
+
 Result<Prediction> predict(const ValidationCase& validation_case, const TruthRow& row,
-                           double dispatch_factor = 1);
+                           const PredictOptions& options = {});
 
 }  // namespace tw

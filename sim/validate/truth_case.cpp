@@ -214,7 +214,7 @@ Result<const FrameworkDefaults*> framework_of(const TruthRow& row) {
     return find_framework(name);
 }
 
-Result<ValidationCase> make_case(const TruthRow& row) {
+Result<ValidationCase> make_case(const TruthRow& row, const FrameworkDefaults* own) {
     if (!row.errors.empty()) return row.errors;
     if (row.status == TruthStatus::NotComparable) {
         return reason(row.status_reason.empty() ? "marked not comparable" : row.status_reason);
@@ -226,7 +226,7 @@ Result<ValidationCase> make_case(const TruthRow& row) {
             return reason("layers missing");
         return mesh.errors();
     }
-    auto defaults = framework_of(row);
+    auto defaults = own != nullptr ? Result<const FrameworkDefaults*>(own) : framework_of(row);
     if (!defaults) return defaults.errors();
     auto graph = graph_of(row, **defaults);
     if (!graph) return graph.errors();

@@ -23,8 +23,8 @@ struct ValidationCase {
 };
 
 // The case, or the reason why the row cannot be compared ("layers missing"): the errors' messages, in the
-// row's own words.
-Result<ValidationCase> make_case(const TruthRow& row);
+// row's own words. `defaults`: taken instead of the row's framework's own.
+Result<ValidationCase> make_case(const TruthRow& row, const FrameworkDefaults* defaults = nullptr);
 
 // Its parts, each with its own refusals.
 Result<const FrameworkDefaults*> framework_of(const TruthRow& row);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -56,8 +57,7 @@ std::string tick_text(double exponent, bool memory) {
     return value < 1 ? fmt::format("{:g} ms", value * 1e3) : fmt::format("{:g} s", value);
 }
 
-void panel(SvgCanvas& canvas, double left, std::string_view title, const std::vector<Point>& points,
-           bool memory) {
+void panel(SvgCanvas& canvas, double left, std::string_view title, std::vector<Point> points, bool memory) {
     const Axis axis = axis_over(points);
     const auto x_of = [&](double v) { return left + kPanel * axis.at(v); };
     const auto y_of = [&](double v) { return kTop + kPanel * (1 - axis.at(v)); };
@@ -81,6 +81,12 @@ void panel(SvgCanvas& canvas, double left, std::string_view title, const std::ve
         canvas.line(x_of(from), y_of(from * factor), x_of(to), y_of(to * factor),
                     fmt::format("stroke=\"{}\" stroke-dasharray=\"4 3\"", kFaintInk));
     }
+    // Few rows above many.
+    std::map<std::size_t, std::size_t> rows;
+    for (const Point& p : points)
+        ++rows[p.source];
+    std::stable_sort(points.begin(), points.end(),
+                     [&](const Point& a, const Point& b) { return rows.at(a.source) > rows.at(b.source); });
     for (const Point& p : points)
         marker(canvas, x_of(p.measured), y_of(p.predicted), p.source, "");
     const std::string label = fmt::format("font-size=\"12\" fill=\"{}\" text-anchor=\"middle\"", kInk);

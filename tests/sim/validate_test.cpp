@@ -3,9 +3,11 @@
 #include "sim/validate/validate.hpp"
 
 #include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
+#include "sim/validate/ablate_text.hpp"
 #include "sim/validate/validate_json.hpp"
 #include "sim/validate/validate_text.hpp"
 
@@ -97,6 +99,38 @@ TEST(Truth, UnreadableDocumentsAreRefused) {
     ASSERT_TRUE(wrong);
     EXPECT_FALSE(wrong->front().errors.empty());
     EXPECT_FALSE(make_case(wrong->front()));
+}
+
+TEST(Ablate, EachSwitchMovesWhatItNames) {
+    const std::string path = testing::TempDir() + "ablated_runs.json";
+    std::ofstream(path) << kMain;
+    const auto report = validate({path}, false);
+    ASSERT_TRUE(report) << to_string(report.errors());
+    const std::size_t known = frameworks().size();
+    const AblationReport ablation = ablate(*report);
+    EXPECT_EQ(frameworks().size(), known);  // variants are not listed
+    ASSERT_EQ(ablation.base.size(), 1u);
+    const double base = ablation.base.front().time.bias;
+    const auto bias_without = [&](std::string_view name) {
+        for (const AblationResult& result : ablation.results) {
+            if (result.name == name) return result.sources.front().time.bias;
+        }
+        ADD_FAILURE() << "no ablation " << name;
+        return 0.0;
+    };
+    // Megatron of 2022 with tp 2, pp 2, dp 4: less to do, less time; what the row does not use moves nothing.
+    for (const char* less :
+         {"dropout", "attention kernel", "memory-bound kernels", "softmax and dropout", "pipeline bubble",
+          "tensor- and context-parallel communication", "data-parallel communication", "pipeline transfers"})
+        EXPECT_LT(bias_without(less), base) << less;
+    EXPECT_GT(bias_without("fused element-wise kernels"), base);
+    for (const char* same : {"compiled", "expert-parallel communication", "ZeRO stage"})
+        EXPECT_EQ(bias_without(same), base) << same;
+    EXPECT_NE(ablation_page(ablation).find("| pipeline bubble | none |"), std::string::npos);
+    const Json json = ablation_to_json(ablation);
+    EXPECT_EQ(json["ablations"].size(), ablation.results.size());
+    EXPECT_EQ(json["base"][0]["time_bias"], base);
+    EXPECT_TRUE(json["ablations"][0]["sources"][0]["memory_mape"].is_number());
 }
 
 TEST(Validate, PublishedRows) {
