@@ -75,6 +75,11 @@ std::string program_help(const Commands& commands, bool colour) {
                      {"    --json", "answer with one JSON document on stdout"},
                      {"    --color auto|always|never", "colour; auto: at a terminal, unless NO_COLOR is set"},
                      {"-V, --version", "the version"}});
+    out += heading("Defaults of options", colour);
+    out += two_columns(
+        {{"TRAINWRIGHT_JOBS=2", "from the environment, here for --jobs"},
+         {"trainwright.toml", "in the working directory: jobs = 2, or below [plan] for plan alone"},
+         {"~/.config/trainwright/config.toml", "the same, for every directory"}});
     out += heading("Exit codes", colour);
     out += two_columns({{"0", "done"},
                         {"1", "failure"},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest.hpp"
+#include "cli/common/option_defaults.hpp"
 
 namespace tw::cli {
 namespace {
@@ -86,11 +87,38 @@ void check_extras(const std::vector<std::string>& extras, const Command& command
         usage_error(errors, "unexpected argument '" + word + "'", command.name());
 }
 
-void assign_values(Command& command, const ParsedCommand& parsed, Errors& errors) {
+// An option that was left out takes its default from the environment or a configuration, where there is one.
+void assign_default(const Command& command, OptionSpec& option, const OptionDefaults& defaults,
+                    Errors& errors) {
+    const auto value = defaults.find(command, option.long_name());
+    if (!value) return;
+    const std::string context = option.long_name() + ", from " + value->source;
+    option.given = true;
+    if (option.flag != nullptr) {
+        *option.flag = value->text == "true" || value->text == "1";
+        if (!*option.flag && value->text != "false" && value->text != "0")
+            usage_error(errors, "unknown value '" + value->text + "'", context, "true or false");
+        return;
+    }
+    const Status status = option.assign(value->text);
+    if (status) return;
+    for (Error error : status.errors()) {
+        error.context = context;
+        errors.push_back(std::move(error));
+    }
+}
+
+void assign_values(Command& command, const ParsedCommand& parsed, const OptionDefaults& defaults,
+                   Errors& errors) {
     for (std::size_t i = 0; i < command.options().size(); ++i) {
         OptionSpec& option = command.options()[i];
+        const bool typed = option.flag != nullptr ? *option.flag : !parsed.values[i].empty();
+        if (!typed && !option.positional) {
+            assign_default(command, option, defaults, errors);
+            continue;
+        }
         if (option.flag != nullptr) {
-            option.given = *option.flag;
+            option.given = true;
             continue;
         }
         option.given = !parsed.values[i].empty();
@@ -189,7 +217,13 @@ Invocation parse_command_line(const Commands& commands, const std::vector<std::s
         }
         check_root_extras(app.remaining(), commands, invocation.errors);
         check_extras(parsed[i].app->remaining(), *commands[i], invocation.errors);
-        assign_values(*commands[i], parsed[i], invocation.errors);
+        const auto defaults = OptionDefaults::read(commands);
+        if (!defaults) {
+            invocation.errors.insert(invocation.errors.end(), defaults.errors().begin(),
+                                     defaults.errors().end());
+            return invocation;
+        }
+        assign_values(*commands[i], parsed[i], *defaults, invocation.errors);
         if (invocation.errors.empty()) check_required(*commands[i], invocation.errors);
         return invocation;
     }
