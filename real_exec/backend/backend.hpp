@@ -52,7 +52,7 @@ struct DropoutSpec {
 // Attention of [batch * seq_len] rows. Queries of head h are columns [h * head_dim, (h + 1) * head_dim) of
 // `q`, keys and values of head h * kv_heads / heads likewise; q, k and v may be column ranges of one fused
 // matrix.
-struct AttentionShape {
+struct AttentionCall {
     std::int64_t batch = 1, seq_len = 1, heads = 1, kv_heads = 1, head_dim = 1;
     bool causal = true;
     std::int64_t window = 0;     // a query sees itself and the window - 1 positions before it; 0: all
@@ -144,9 +144,9 @@ class Backend {
 
     // ---- attention ----
     // out: [rows, heads * head_dim]; lse F32 [batch, heads, seq_len]: log of the sum of exponentials.
-    virtual void attention_forward(const AttentionShape& shape, const MatrixView& q, const MatrixView& k,
+    virtual void attention_forward(const AttentionCall& shape, const MatrixView& q, const MatrixView& k,
                                    const MatrixView& v, const MatrixView& out, const Tensor& lse) = 0;
-    virtual void attention_backward(const AttentionShape& shape, const MatrixView& q, const MatrixView& k,
+    virtual void attention_backward(const AttentionCall& shape, const MatrixView& q, const MatrixView& k,
                                     const MatrixView& v, const MatrixView& out, const Tensor& lse,
                                     const MatrixView& dout, const MatrixView& dq, const MatrixView& dk,
                                     const MatrixView& dv) = 0;

@@ -151,8 +151,8 @@ class AttentionBranch final : public Branch {
     [[nodiscard]] std::int64_t q_width() const { return shape_.heads * shape_.head_dim; }
     [[nodiscard]] std::int64_t kv_width() const { return shape_.kv_heads * shape_.head_dim; }
     [[nodiscard]] std::int64_t width() const { return q_width() + 2 * kv_width(); }
-    [[nodiscard]] AttentionShape with_dropout(const Batch& batch) const {
-        AttentionShape shape = shape_;
+    [[nodiscard]] AttentionCall with_dropout(const Batch& batch) const {
+        AttentionCall shape = shape_;
         shape.dropout = s_.attention_dropout(batch, layer_, s_.tp->rank() * shape_.heads);
         return shape;
     }
@@ -172,7 +172,7 @@ class AttentionBranch final : public Branch {
     std::int64_t hidden_;
     double theta_;
     bool rope_;
-    AttentionShape shape_;
+    AttentionCall shape_;
     std::vector<Product> products_;
     std::optional<TpLinear> out_;
 };

@@ -65,9 +65,9 @@ class CpuBackend final : public Backend {
     void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& stats,
                            const Tensor& add, const Tensor& dx, const Tensor& dgain) override;
 
-    void attention_forward(const AttentionShape& shape, const MatrixView& q, const MatrixView& k,
+    void attention_forward(const AttentionCall& shape, const MatrixView& q, const MatrixView& k,
                            const MatrixView& v, const MatrixView& out, const Tensor& lse) override;
-    void attention_backward(const AttentionShape& shape, const MatrixView& q, const MatrixView& k,
+    void attention_backward(const AttentionCall& shape, const MatrixView& q, const MatrixView& k,
                             const MatrixView& v, const MatrixView& out, const Tensor& lse,
                             const MatrixView& dout, const MatrixView& dq, const MatrixView& dk,
                             const MatrixView& dv) override;

@@ -8,7 +8,7 @@
 namespace tw::cpu {
 namespace {
 
-Attention attention_of(const AttentionShape& s) {
+Attention attention_of(const AttentionCall& s) {
     Attention a{};
     a.seq_len = s.seq_len;
     a.head_dim = s.head_dim;
@@ -20,12 +20,12 @@ Attention attention_of(const AttentionShape& s) {
 }
 
 // First dropout row of a sample and local head.
-std::int64_t dropout_row(const AttentionShape& s, std::int64_t sample, std::int64_t head) {
+std::int64_t dropout_row(const AttentionCall& s, std::int64_t sample, std::int64_t head) {
     const std::int64_t all = s.all_heads > 0 ? s.all_heads : s.heads;
     return ((s.dropout.first_row + sample) * all + s.dropout.first_col + head) * s.seq_len;
 }
 
-void check(const AttentionShape& s, const MatrixView& q, const MatrixView& k, const MatrixView& v) {
+void check(const AttentionCall& s, const MatrixView& q, const MatrixView& k, const MatrixView& v) {
     TW_CHECK(s.heads % s.kv_heads == 0);
     TW_CHECK(q.rows == s.batch * s.seq_len && k.rows == q.rows && v.rows == q.rows);
     TW_CHECK(q.cols == s.heads * s.head_dim && k.cols == s.kv_heads * s.head_dim && v.cols == k.cols);
@@ -33,7 +33,7 @@ void check(const AttentionShape& s, const MatrixView& q, const MatrixView& k, co
 
 }  // namespace
 
-void CpuBackend::attention_forward(const AttentionShape& s, const MatrixView& q, const MatrixView& k,
+void CpuBackend::attention_forward(const AttentionCall& s, const MatrixView& q, const MatrixView& k,
                                    const MatrixView& v, const MatrixView& out, const Tensor& lse) {
     check(s, q, k, v);
     const std::int64_t group = s.heads / s.kv_heads;
@@ -56,7 +56,7 @@ void CpuBackend::attention_forward(const AttentionShape& s, const MatrixView& q,
     });
 }
 
-void CpuBackend::attention_backward(const AttentionShape& s, const MatrixView& q, const MatrixView& k,
+void CpuBackend::attention_backward(const AttentionCall& s, const MatrixView& q, const MatrixView& k,
                                     const MatrixView& v, const MatrixView& out, const Tensor& lse,
                                     const MatrixView& dout, const MatrixView& dq, const MatrixView& dk,
                                     const MatrixView& dv) {
