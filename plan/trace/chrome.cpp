@@ -122,7 +122,8 @@ class ChromeWriter {
             args += ",\"layers\":" + json_string(trace_.stage_labels[i.stage]);
         if (is_transfer(i.opcode)) args += fmt::format(",\"peer\":{}", i.peer);
         if (is_collective(i.opcode)) args += fmt::format(",\"group\":{},\"part\":{}", i.group, i.part);
-        if (i.size_class > 0 && i.size_class < trace_.size_class_bytes.size()) {
+        if (i.size_class > 0 && i.size_class < trace_.size_class_bytes.size() &&
+            trace_.size_class_bytes[i.size_class] > 0) {
             args += fmt::format(",\"bytes\":{}", trace_.size_class_bytes[i.size_class]);
         }
         if (i.weight_version > 0) args += fmt::format(",\"weight_version\":{}", i.weight_version);

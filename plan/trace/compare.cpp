@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -145,25 +146,50 @@ class Comparison {
 };
 
 struct MeanSteps {
-    double step_s = 0, bubble = 0;
+    double step_s = 0, bubble = 0, sigma_s = 0;
+    int count = 0;
     std::vector<double> ranks;
 };
 
 MeanSteps mean_of(const std::vector<StepAnalysis>& steps, std::size_t first) {
     MeanSteps mean;
     first = std::min(first, steps.size() - 1);
+    mean.count = static_cast<int>(steps.size() - first);
     const auto count = static_cast<double>(steps.size() - first);
+    double squares = 0;
     mean.ranks.assign(steps.front().ranks.size(), 0);
     for (std::size_t s = first; s < steps.size(); ++s) {
-        mean.step_s += to_seconds(steps[s].period()).value / count;
+        const double period = to_seconds(steps[s].period()).value;
+        mean.step_s += period / count;
+        squares += period * period / count;
         mean.bubble += steps[s].bubble_fraction / count;
         for (std::size_t r = 0; r < mean.ranks.size(); ++r)
             mean.ranks[r] += steps[s].ranks[r].bubble_fraction / count;
     }
+    mean.sigma_s = std::sqrt(std::max(0.0, squares - mean.step_s * mean.step_s));
     return mean;
 }
 
 }  // namespace
+
+std::vector<std::size_t> partners_of(const Trace& predicted, const Trace& measured) {
+    std::map<std::pair<int, int>, std::size_t> by_replica;
+    std::map<int, std::size_t> by_pipeline_rank;
+    for (std::size_t r = 0; r < predicted.ranks.size(); ++r) {
+        const RankTrace& rank = predicted.ranks[r];
+        by_replica.emplace(std::pair(rank.schedule_rank(), rank.replica), r);
+        by_pipeline_rank.emplace(rank.schedule_rank(), r);
+    }
+    std::vector<std::size_t> partners;
+    for (const RankTrace& rank : measured.ranks) {
+        const auto same = by_replica.find({rank.schedule_rank(), rank.replica});
+        const auto alike = by_pipeline_rank.find(rank.schedule_rank());
+        partners.push_back(same != by_replica.end()          ? same->second
+                           : alike != by_pipeline_rank.end() ? alike->second
+                                                             : kNoPartner);
+    }
+    return partners;
+}
 
 TraceComparison compare_traces(const Trace& predicted, const Trace& measured, const CompareOptions& options) {
     const std::vector<StepAnalysis> predicted_steps = analyze_steps(predicted),
@@ -175,32 +201,32 @@ TraceComparison compare_traces(const Trace& predicted, const Trace& measured, co
                                  : measured_steps.size() - 1;
     const MeanSteps m = mean_of(measured_steps, from);
 
-    std::map<int, std::size_t> predicted_at, measured_at;
-    for (std::size_t r = 0; r < predicted.ranks.size(); ++r)
-        predicted_at[predicted.ranks[r].rank] = r;
-    for (std::size_t r = 0; r < measured.ranks.size(); ++r)
-        measured_at[measured.ranks[r].rank] = r;
+    const std::vector<std::size_t> partners = partners_of(predicted, measured);
+    std::vector<std::size_t> order(measured.ranks.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return measured.ranks[a].rank < measured.ranks[b].rank;
+    });
     Comparison comparison(options, static_cast<int>(predicted_steps.size()) - 1);
     std::vector<int> ranks;
     std::vector<double> predicted_bubbles, measured_bubbles;
+    std::vector<bool> joined(predicted.ranks.size(), false);
     std::int64_t ranks_only_predicted = 0, ranks_only_measured = 0;
-    for (const auto& [rank, at] : predicted_at) {
-        const auto other = measured_at.find(rank);
-        if (other == measured_at.end()) {
-            ranks_only_predicted += static_cast<std::int64_t>(predicted.ranks[at].events.size());
+    for (const std::size_t at : order) {
+        const std::size_t partner = partners[at];
+        if (partner == kNoPartner) {
+            ranks_only_measured += static_cast<std::int64_t>(measured.ranks[at].events.size());
             continue;
         }
-        comparison.join(rank, by_step_and_index(predicted.ranks[at]),
-                        by_step_and_index(measured.ranks[other->second]));
-        ranks.push_back(rank);
-        predicted_bubbles.push_back(p.ranks[at]);
-        measured_bubbles.push_back(m.ranks[other->second]);
+        joined[partner] = true;
+        comparison.join(measured.ranks[at].rank, by_step_and_index(predicted.ranks[partner]),
+                        by_step_and_index(measured.ranks[at]));
+        ranks.push_back(measured.ranks[at].rank);
+        predicted_bubbles.push_back(p.ranks[partner]);
+        measured_bubbles.push_back(m.ranks[at]);
     }
-    for (const auto& [rank, at] : measured_at) {
-        if (predicted_at.find(rank) == predicted_at.end()) {
-            ranks_only_measured += static_cast<std::int64_t>(measured.ranks[at].events.size());
-        }
-    }
+    for (std::size_t r = 0; r < predicted.ranks.size(); ++r)
+        if (!joined[r]) ranks_only_predicted += static_cast<std::int64_t>(predicted.ranks[r].events.size());
     TraceComparison out = comparison.finish();
     out.only_predicted += ranks_only_predicted;
     out.only_measured += ranks_only_measured;
@@ -209,6 +235,8 @@ TraceComparison compare_traces(const Trace& predicted, const Trace& measured, co
     out.measured_rank_bubble = std::move(measured_bubbles);
     out.predicted_step_s = p.step_s;
     out.measured_step_s = m.step_s;
+    out.measured_step_sigma_s = m.sigma_s;
+    out.measured_steps = m.count;
     out.predicted_bubble = p.bubble;
     out.measured_bubble = m.bubble;
     return out;

@@ -1,6 +1,9 @@
 // Two traces of one schedule side by side, a prediction and a measurement: joined by (rank, step, index),
 // with the error of every kind of instruction, where they first part, and both bubbles. Both traces have
 // their clocks aligned. O(n log n).
+//
+// A measured rank is held against the predicted one of the same pipeline rank and replica, or, where the
+// prediction has one rank for all replicas, against that one.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +52,10 @@ struct TraceComparison {
     std::int64_t only_predicted = 0, only_measured = 0;
     double predicted_step_s = 0, measured_step_s = 0;  // steady; the measurement's mean over its steps
     double predicted_bubble = 0, measured_bubble = 0;
-    std::vector<double> predicted_rank_bubble, measured_rank_bubble;  // ranks that both have, ascending
-    std::vector<int> ranks;
+    std::vector<double> predicted_rank_bubble, measured_rank_bubble;  // as `ranks`
+    std::vector<int> ranks;            // measured ones that have a partner in the prediction, ascending
+    double measured_step_sigma_s = 0;  // standard deviation over the steps that count
+    int measured_steps = 0;            // of these
     // The first by measured start: an instruction that differs or lacks, else a duration beyond the
     // tolerance.
     std::optional<Divergence> order_divergence, duration_divergence;
@@ -58,6 +63,10 @@ struct TraceComparison {
         return measured_step_s > 0 ? (predicted_step_s - measured_step_s) / measured_step_s : 0;
     }
 };
+
+// Index into predicted.ranks of the partner of each of measured.ranks; npos: none.
+inline constexpr std::size_t kNoPartner = static_cast<std::size_t>(-1);
+std::vector<std::size_t> partners_of(const Trace& predicted, const Trace& measured);
 
 TraceComparison compare_traces(const Trace& predicted, const Trace& measured,
                                const CompareOptions& options = {});

@@ -63,8 +63,6 @@ void draw_axis(SvgCanvas& canvas, const SvgFrame& frame, double top, double bott
 
 double draw_heading(SvgCanvas& canvas, const Trace& trace, const SvgOptions& options, const SvgFrame& frame,
                     const std::vector<StepAnalysis>& steps, double y) {
-    const std::string& heading = options.title.empty() ? trace.title : options.title;
-    canvas.text(16, y + 32, heading.empty() ? "Timeline" : heading, "font-size=\"20\" font-weight=\"bold\"");
     const std::size_t last = options.step >= 0 && static_cast<std::size_t>(options.step) < steps.size()
                                  ? static_cast<std::size_t>(options.step)
                                  : steps.size() - 1;
@@ -74,6 +72,13 @@ double draw_heading(SvgCanvas& canvas, const Trace& trace, const SvgOptions& opt
         facts += fmt::format(" · {} of {} ranks shown", frame.rows.size(),
                              format_count(static_cast<std::int64_t>(trace.ranks.size())));
     }
+    return draw_heading(canvas, trace, options, frame, facts, y);
+}
+
+double draw_heading(SvgCanvas& canvas, const Trace& trace, const SvgOptions& options, const SvgFrame& frame,
+                    const std::string& facts, double y) {
+    const std::string& heading = options.title.empty() ? trace.title : options.title;
+    canvas.text(16, y + 32, heading.empty() ? "Timeline" : heading, "font-size=\"20\" font-weight=\"bold\"");
     canvas.text(16, y + 54, facts, fmt::format("font-size=\"13\" fill=\"{}\"", kFaintInk));
     double at = y + 66;
     if (options.timeline) {

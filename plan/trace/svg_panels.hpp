@@ -19,6 +19,9 @@ struct SvgFrame {
 // Each returns the y below what it drew.
 double draw_heading(SvgCanvas& canvas, const Trace& trace, const SvgOptions& options, const SvgFrame& frame,
                     const std::vector<StepAnalysis>& steps, double y);
+// The same with another line of facts below the title.
+double draw_heading(SvgCanvas& canvas, const Trace& trace, const SvgOptions& options, const SvgFrame& frame,
+                    const std::string& facts, double y);
 double draw_timeline(SvgCanvas& canvas, const Trace& trace, const SvgOptions& options, const SvgFrame& frame,
                      const std::vector<StepAnalysis>& steps, double y);
 double draw_memory(SvgCanvas& canvas, const Trace& trace, const SvgFrame& frame, double y);

@@ -6,6 +6,7 @@
 
 #include "plan/trace/analyze.hpp"
 #include "sim/memory/ledger.hpp"
+#include "sim/report/trace_labels.hpp"
 #include "sim/simulator.hpp"
 
 namespace tw {
@@ -263,6 +264,8 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     if (with_trace) {
         report.trace = trace_engine(schedule, lowered.compiled, table, 2);
         report.trace.title = summary(plan);
+        report.trace.stage_labels = stage_labels(plan);
+        report.trace.size_class_bytes = size_class_bytes(costs, schedule);
         add_memory_curves(environment, plan, costs, schedule, report.trace);
         const TraceAnalysis analysis = analyze(report.trace);
         report.critical_path = describe(report.trace, analysis.critical_path);

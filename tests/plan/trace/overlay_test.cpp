@@ -1,0 +1,170 @@
+// What compare says beside times by instruction: partners of replicas, memory, stragglers, the drawing.
+#include <gtest/gtest.h>
+
+#include "plan/trace/compare_memory.hpp"
+#include "plan/trace/stragglers.hpp"
+#include "plan/trace/svg_overlay.hpp"
+#include "tests/plan/trace/hand_traces.hpp"
+
+namespace tw {
+namespace {
+
+// Every rank of a trace twice, as data-parallel replicas: global ranks 0 .. 2n - 1.
+Trace with_replicas(const Trace& one) {
+    Trace out = one;
+    out.origin = "measured";
+    out.ranks.clear();
+    for (int replica = 0; replica < 2; ++replica) {
+        for (RankTrace rank : one.ranks) {
+            rank.pipeline_rank = rank.rank;
+            rank.replica = replica;
+            rank.rank += replica * static_cast<int>(one.ranks.size());
+            out.ranks.push_back(std::move(rank));
+        }
+    }
+    return out;
+}
+
+TEST(Partners, OneRankStandsForItsReplicas) {
+    const Trace predicted = hand::run(hand::one_f_one_b(3, 5), {20, 40}, 2);
+    const Trace measured = with_replicas(predicted);
+    EXPECT_EQ(partners_of(predicted, measured), (std::vector<std::size_t>{0, 1, 2, 0, 1, 2}));
+    EXPECT_EQ(partners_of(measured, measured), (std::vector<std::size_t>{0, 1, 2, 3, 4, 5}));
+    const TraceComparison c = compare_traces(predicted, measured);
+    EXPECT_EQ(c.ranks, (std::vector<int>{0, 1, 2, 3, 4, 5}));
+    EXPECT_EQ(c.only_predicted + c.only_measured, 0);
+    EXPECT_EQ(c.step_error(), 0);
+    Trace alone = predicted;
+    alone.ranks.resize(1);
+    EXPECT_EQ(partners_of(alone, measured),
+              (std::vector<std::size_t>{0, kNoPartner, kNoPartner, 0, kNoPartner, kNoPartner}));
+}
+
+TEST(Compare, SaysHowFarTheMeasuredStepsAreApart) {
+    const Trace predicted = hand::run(hand::gpipe(1, 2), {20, 40}, 2);  // a period of 120 ps
+    Trace measured = hand::run(hand::gpipe(1, 2), {20, 40}, 4);
+    measured.step_end = {150, 260, 390, 500};  // periods of 150, 110, 130, 110
+    CompareOptions options;
+    options.steady = true;
+    options.first_measured_step = 1;
+    const TraceComparison c = compare_traces(predicted, measured, options);
+    EXPECT_EQ(c.measured_steps, 3);
+    EXPECT_NEAR(c.measured_step_s, 350e-12 / 3, 1e-18);
+    EXPECT_NEAR(c.measured_step_sigma_s, 9.428e-12, 1e-14);  // of 110, 130, 110
+}
+
+TEST(CompareMemory, JoinsThePartsThatBothNameDifferently) {
+    Trace predicted, measured;
+    predicted.memory_categories = {"model states", "activations", "temporaries", "stashed weights"};
+    predicted.ranks.resize(1);
+    predicted.ranks[0].memory = {{0, {100, 0, 0, 0}}, {5, {100, 40, 10, 0}}, {9, {100, 20, 0, 0}}};
+    measured.memory_categories = {"parameters",  "gradients", "optimizer_states",
+                                  "activations", "logits",    "communication_buffers"};
+    measured.ranks.resize(2);
+    measured.ranks[1].rank = 1;
+    measured.ranks[1].pipeline_rank = 0;
+    for (RankTrace& rank : measured.ranks)
+        rank.memory = {{0, {20, 20, 60, 30, 20, 10}}};
+    const std::vector<MemoryRow> rows = compare_memory(peak_memory(predicted), peak_memory(measured));
+    ASSERT_EQ(rows.size(), 10U);  // five of each rank
+    EXPECT_EQ(rows[0].group, "peak");
+    EXPECT_EQ(rows[0].predicted_bytes, 150);
+    EXPECT_EQ(rows[0].measured_bytes, 160);
+    EXPECT_NEAR(rows[0].relative_error(), -0.0625, 1e-12);
+    EXPECT_EQ(rows[1].group, "model states");
+    EXPECT_EQ(rows[1].measured_bytes, 100);
+    EXPECT_EQ(rows[2].group, "activations");
+    EXPECT_EQ(rows[2].measured_bytes, 50);  // logits are among them
+    EXPECT_EQ(rows[3].group, "temporaries");
+    EXPECT_EQ(rows[4].group, "communication buffers");
+    EXPECT_EQ(rows[5].rank, 1);
+    EXPECT_EQ(memory_group("something new"), "other");
+    EXPECT_NE(memory_table(rows).render().find("communication buffers"), std::string::npos);
+}
+
+// Four replicas whose backwards take as long as each other's, as the all-reduce makes them look, while one
+// arrives `delay` later than the rest.
+Trace four_replicas(SimTime delay, int slow) {
+    constexpr SimTime kMs = 1'000'000'000;
+    Trace trace;
+    trace.steps = 3;
+    for (int r = 0; r < 4; ++r) {
+        RankTrace rank;
+        rank.rank = r;
+        rank.pipeline_rank = 0;
+        rank.replica = r;
+        for (int step = 0; step < 3; ++step) {
+            const SimTime begin = step * (93 * kMs + delay);
+            const SimTime arrival = begin + 90 * kMs + (r == slow ? delay : r * kMs / 10);
+            TraceEvent backward = hand::event(hand::compute(Opcode::Backward, 0, 0), begin, arrival);
+            Instruction reduce;
+            reduce.opcode = Opcode::AllReduce;
+            reduce.stream = Stream::Dp;
+            TraceEvent sync =
+                hand::event(reduce, begin + 90 * kMs + delay, begin + 93 * kMs + delay, arrival);
+            backward.step = sync.step = step;
+            sync.index = 1;
+            rank.events.push_back(backward);
+            rank.events.push_back(sync);
+        }
+        trace.ranks.push_back(rank);
+    }
+    for (int step = 1; step <= 3; ++step)
+        trace.step_end.push_back(step * (93 * kMs + delay));
+    return trace;
+}
+
+TEST(Stragglers, ArrivalsNameTheSlowRank) {
+    constexpr SimTime kMs = 1'000'000'000;
+    const Arrivals arrivals = analyze_arrivals(four_replicas(200 * kMs, 1));
+    ASSERT_EQ(arrivals.stragglers, (std::vector<int>{1}));
+    ASSERT_EQ(arrivals.ranks.size(), 4U);
+    EXPECT_NEAR(arrivals.ranks[1].late_s, 0.1998, 1e-9);  // after the median of 0, 0.2 and 0.3 ms
+    EXPECT_NEAR(arrivals.ranks[1].waited_s, 0, 1e-12);
+    for (const std::size_t other : {0U, 2U, 3U})
+        EXPECT_NEAR(arrivals.ranks[other].waited_s, 0.2, 0.0005);
+    EXPECT_EQ(describe(arrivals).front(),
+              "rank 1 arrives 200 ms after the others, who wait 200 ms for it (of a step of 293 ms)");
+}
+
+TEST(Stragglers, NobodyIsNamedWhereAllArriveTogether) {
+    const Arrivals arrivals = analyze_arrivals(four_replicas(1'000'000'000, 1));  // 1 ms of 94
+    EXPECT_TRUE(arrivals.stragglers.empty());
+    EXPECT_TRUE(describe(arrivals).empty());
+    EXPECT_TRUE(analyze_arrivals(hand::run(hand::one_f_one_b(3, 5), {20, 40}, 2)).stragglers.empty())
+        << "pipeline ranks wait for each other by nature";
+}
+
+TEST(Overlay, DrawsBothOnOneAxis) {
+    Trace predicted = hand::run(hand::gpipe(2, 3), {20'000'000, 40'000'000}, 2);
+    Trace measured = with_replicas(hand::run(hand::gpipe(2, 3), {22'000'000, 44'000'000}, 3));
+    measured.title = "a run";
+    const std::string svg = render_overlay(predicted, measured);
+    EXPECT_NE(svg.find("a run"), std::string::npos);
+    EXPECT_NE(svg.find("predicted 240 µs · measured 264 µs"), std::string::npos) << svg.substr(0, 2000);
+    EXPECT_NE(svg.find("predicted step ends"), std::string::npos);
+    const auto count = [&](const std::string& what) {
+        int n = 0;
+        for (std::size_t at = svg.find(what); at != std::string::npos; at = svg.find(what, at + 1))
+            ++n;
+        return n;
+    };
+    EXPECT_EQ(count(">predicted</text>"), 4);  // a row for each measured rank
+    EXPECT_EQ(count(">measured</text>"), 4);
+    EXPECT_EQ(render_overlay(predicted, measured), svg);
+
+    OverlayOptions zoomed;
+    zoomed.zoom_begin_s = 20e-6;
+    zoomed.zoom_end_s = 60e-6;
+    const std::string part = render_overlay(predicted, measured, zoomed);
+    EXPECT_LT(part.size(), svg.size());
+    EXPECT_EQ(part.find("step ends"), std::string::npos) << "both ends lie outside";
+
+    Trace other = predicted;
+    for (RankTrace& rank : other.ranks)
+        rank.pipeline_rank = rank.rank + 10;
+    EXPECT_NE(render_overlay(other, measured).find("no rank is in both traces"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tw
