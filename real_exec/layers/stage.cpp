@@ -70,7 +70,7 @@ class Stage final : public StageModule {
         s.work.back().keep(std::move(own));
         for (int i = count(); i-- > 0;) {
             Buffer dout = std::move(s.gradient);
-            const Tensor given = i == count() - 1 ? start : view_of(dout, i);
+            const Tensor given = i == count() - 1 ? start : output_view(dout, i);
             step_back_from(s, i, given, grad_input, {&s.batch, grad_scale, &s.work[index(i)]},
                            Pass::BackwardInput);
             s.work[index(i)].keep(std::move(dout));
