@@ -76,7 +76,8 @@ struct CheckpointOptions {
 
 class CheckpointWriter {
   public:
-    // Creates the folder; rank 0 removes what earlier attempts left unfinished.
+    // Creates the folder; rank 0 removes what earlier starts left unfinished. Every rank creates its writer
+    // before the first step, so that nobody saves before that.
     static Result<std::unique_ptr<CheckpointWriter>> create(CheckpointOptions options);
     virtual ~CheckpointWriter() = default;  // waits for the save under way
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -226,14 +227,14 @@ std::int64_t leftover_step(const std::string& name) {
     return step;
 }
 
-// What starts before this one left unfinished, and, below `step`, what this one did.
+// What was left unfinished by other starts, and, below `step`, by this one.
 void remove_leftovers(const fs::path& folder, std::string_view attempt, std::int64_t step) {
     std::error_code error;
     std::vector<fs::path> doomed;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
         const std::string name = at->path().filename().string();
         const std::int64_t of = leftover_step(name);
-        const bool own = name.find(attempt) != std::string::npos;
+        const bool own = name.find("." + std::string(attempt)) != std::string::npos;
         if (of >= 0 && (!own || of < step)) doomed.push_back(at->path());
     }
     for (const fs::path& path : doomed)
@@ -254,7 +255,8 @@ class Writer final : public CheckpointWriter {
         if (error)
             return Error{ErrorCode::Failure, fmt::format("cannot be created: {}", error.message()),
                          options_.folder.string(), ""};
-        if (options_.rank == 0) remove_leftovers(options_.folder, attempt_, 0);
+        if (options_.rank == 0)
+            remove_leftovers(options_.folder, "", std::numeric_limits<std::int64_t>::max());
         return ok();
     }
 

@@ -27,26 +27,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
     return near.empty() ? "" : fmt::format("did you mean '{}'?", near);
 }
 
-// Elements of a [rows, cols] tensor whose transpose [cols, rows] is stored.
-void read_transposed(const std::byte* stored, DType stored_type, const Shape& shape,
-                     const std::vector<ElementRun>& runs, DType dtype, std::byte* into) {
-    const std::int64_t rows = shape[0], cols = shape[1];
-    const std::size_t from_size = bytes_of(stored_type), to_size = bytes_of(dtype);
-    for (const ElementRun& run : runs) {
-        for (std::int64_t i = 0; i < run.length; ++i) {
-            const std::int64_t row = (run.at + i) / cols, col = (run.at + i) % cols;
-            convert_elements(stored + static_cast<std::size_t>(col * rows + row) * from_size, stored_type,
-                             into + static_cast<std::size_t>(run.local + i) * to_size, dtype, 1);
-        }
-    }
-}
-
 }  // namespace
-
-bool is_conv1d_weight(std::string_view name) {
-    return name.ends_with(".c_attn.weight") || name.ends_with(".c_proj.weight") ||
-           name.ends_with(".c_fc.weight");
-}
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
     auto mapped = MappedFile::open(path);
@@ -136,8 +117,7 @@ const SafetensorsEntry* WeightFiles::find(std::string_view name) const {
     return at == at_.end() ? nullptr : &files_[at->second.first].header().entries[at->second.second];
 }
 
-Status WeightFiles::read(std::string_view name, const TensorRegion& region, DType dtype, void* into,
-                         bool transposed) const {
+Status WeightFiles::read(std::string_view name, const TensorRegion& region, DType dtype, void* into) const {
     const auto fail = [&](std::string message, std::string hint = {}) {
         return Error{ErrorCode::Unreadable, std::move(message), std::string(name), std::move(hint)};
     };
@@ -150,14 +130,10 @@ Status WeightFiles::read(std::string_view name, const TensorRegion& region, DTyp
     if (!type || (*type == DType::I32) != (dtype == DType::I32))
         return fail(fmt::format("is stored as {}, not as a floating-point type", entry.dtype));
     const Shape wanted = region.stored_shape();
-    std::vector<std::int64_t> dims = dims_of(wanted);
-    if (transposed) {
-        TW_CHECK(dims.size() == 2);
-        std::swap(dims[0], dims[1]);
-    }
+    const std::vector<std::int64_t> dims = dims_of(wanted);
     // An embedding may come with padding rows of its own.
-    const bool padded = !transposed && region.padded_from >= 0 && entry.shape.size() == dims.size() &&
-                        !dims.empty() && entry.shape[0] > dims[0] &&
+    const bool padded = region.padded_from >= 0 && entry.shape.size() == dims.size() && !dims.empty() &&
+                        entry.shape[0] > dims[0] &&
                         std::equal(dims.begin() + 1, dims.end(), entry.shape.begin() + 1);
     if (entry.shape != dims && !padded)
         return fail(fmt::format("has shape {}, the model needs {}", text_of(entry.shape), text_of(dims)));
@@ -165,10 +141,6 @@ Status WeightFiles::read(std::string_view name, const TensorRegion& region, DTyp
     auto* const target = static_cast<std::byte*>(into);
     std::memset(target, 0, static_cast<std::size_t>(region.elements()) * bytes_of(dtype));
     const std::vector<ElementRun> runs = runs_of(region);
-    if (transposed) {
-        read_transposed(stored, *type, wanted, runs, dtype, target);
-        return ok();
-    }
     for (const ElementRun& run : runs) {
         convert_elements(stored + static_cast<std::size_t>(run.at) * bytes_of(*type), *type,
                          target + static_cast<std::size_t>(run.local) * bytes_of(dtype), dtype, run.length);

@@ -86,10 +86,6 @@ Status write_safetensors(const std::filesystem::path& path, std::span<const Safe
 // The files that a model.safetensors.index.json names, ascending.
 Result<std::vector<std::string>> weight_index_files(const std::filesystem::path& index);
 
-// Whether transformers stores this parameter of GPT-2 as [in, out] (Conv1D): "...c_attn.weight",
-// "...c_proj.weight", "...c_fc.weight".
-bool is_conv1d_weight(std::string_view name);
-
 // Weights as Hugging Face lays them out: one file, or a folder with model.safetensors or
 // model.safetensors.index.json and its shards.
 class WeightFiles {
@@ -99,11 +95,9 @@ class WeightFiles {
     [[nodiscard]] std::vector<std::string> names() const;  // ascending
     [[nodiscard]] const SafetensorsEntry* find(std::string_view name) const;
     // Reads a region into host memory of region.elements() elements, converting F32, BF16 and F16; padding is
-    // zeroed. `transposed`: the file holds the transpose of the region's matrix, as transformers' GPT-2 does
-    // for its projections (Conv1D). Errors: a name that is not there (with the nearest), another shape, a
-    // type that is no floating point.
-    Status read(std::string_view name, const TensorRegion& region, DType dtype, void* into,
-                bool transposed = false) const;
+    // zeroed. Errors: a name that is not there (with the nearest), another shape, a type that is no floating
+    // point.
+    Status read(std::string_view name, const TensorRegion& region, DType dtype, void* into) const;
 
   private:
     std::vector<SafetensorsFile> files_;

@@ -10,6 +10,8 @@
 #include "base/prng.hpp"
 #include "real_exec/checkpoint/checkpoint_json.hpp"
 #include "real_exec/checkpoint/crc32c.hpp"
+#include "real_exec/checkpoint/export_weights.hpp"
+#include "real_exec/checkpoint/safetensors.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_scale.hpp"
 
@@ -234,6 +236,30 @@ TEST(Checkpoint, ConvertsBetweenTypes) {
     EXPECT_EQ(got, (std::vector<float>{1, -3}));
 }
 
+TEST(Checkpoint, ExportsItsWeights) {
+    const TemporaryFolder folder;
+    auto writer = CheckpointWriter::create(options_of(folder.path(), 0, 1));
+    ASSERT_TRUE(writer);
+    std::vector<float> values = {1, 2, 3, 4, 5, 6, 0, 0};
+    TensorRegion padded = whole_region({4, 2});
+    padded.padded_from = 3;
+    const std::vector<CheckpointTensor> tensors = {
+        {"weight", "transformer.wte.weight", padded, {values.data(), DType::F32, {8}}},
+        {"moment1", "transformer.wte.weight", padded, {values.data(), DType::F32, {8}}}};
+    ASSERT_TRUE((*writer)->save(state_of(3), tensors));
+    ASSERT_TRUE((*writer)->wait());
+    const auto checkpoint = open_checkpoint(folder.path(), 3);
+    ASSERT_TRUE(checkpoint);
+    ASSERT_TRUE(export_weights(*checkpoint, folder.path() / "model.safetensors", DType::BF16));
+    const auto weights = WeightFiles::open(folder.path());
+    ASSERT_TRUE(weights) << to_string(weights.errors());
+    EXPECT_EQ(weights->names(), (std::vector<std::string>{"transformer.wte.weight"}));
+    EXPECT_EQ(weights->find("transformer.wte.weight")->shape, (std::vector<std::int64_t>{3, 2}));
+    std::vector<float> got(8, -1);
+    ASSERT_TRUE(weights->read("transformer.wte.weight", padded, DType::F32, got.data()));
+    EXPECT_EQ(got, values);
+}
+
 TEST(Checkpoint, RefusesTensorsThatDoNotFitTheirRegion) {
     const TemporaryFolder folder;
     auto writer = CheckpointWriter::create(options_of(folder.path(), 0, 1));
@@ -408,6 +434,8 @@ TEST(CheckpointFaults, WhatAKilledRunLeftIsCleared) {
     ASSERT_TRUE(save(folder.path(), {1, 1}, 10));
     fs::create_directories(folder.path() / "step-00000020.0000000000000001.partial");
     fs::create_directories(folder.path() / "step-00000005.0000000000000001.removed");
+    // An earlier start of the same number, too: an index of its is no part of a new save.
+    fs::create_directories(folder.path() / "step-00000020.000000000000004d.partial");
     ASSERT_TRUE(CheckpointWriter::create(options_of(folder.path(), 0, 1)));
     EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
 }
