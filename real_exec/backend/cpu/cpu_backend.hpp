@@ -140,7 +140,10 @@ class CpuBackend final : public Backend {
             return;
         }
         const std::int64_t each = ((n + pieces - 1) / pieces + grain - 1) / grain * grain;
-#pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static, 1)
+        [[maybe_unused]] const int count = static_cast<int>(pieces);
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(count) schedule(static, 1)
+#endif
         for (std::int64_t p = 0; p < pieces; ++p) {
             const std::int64_t begin = p * each;
             const std::int64_t end = std::min(n, begin + each);

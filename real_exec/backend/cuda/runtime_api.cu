@@ -1,0 +1,121 @@
+#include "real_exec/backend/cuda/device.hpp"
+#include "real_exec/backend/cuda/runtime_api.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace tw::cuda {
+namespace {
+
+// An error of the runtime after the start is final: the context is lost.
+void require(cudaError_t status, const char* what) {
+    if (status == cudaSuccess) return;
+    std::fprintf(stderr, "CUDA: %s: %s\n", what, cudaGetErrorString(status));
+    std::abort();
+}
+
+cudaStream_t native(Stream stream) {
+    return static_cast<cudaStream_t>(stream);
+}
+
+std::string version(int number) {
+    return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+}  // namespace
+
+void check_launch(const char* kernel) {
+    require(cudaGetLastError(), kernel);
+}
+
+Result<DeviceInfo> open_device(int index) {
+    int runtime = 0, driver = 0, count = 0;
+    cudaRuntimeGetVersion(&runtime);
+    cudaDriverGetVersion(&driver);
+    if (driver == 0) {
+        return Error{ErrorCode::Failure, "no NVIDIA driver on this machine", "cuda",
+                     "install the driver, or run on --backend cpu"};
+    }
+    const cudaError_t counted = cudaGetDeviceCount(&count);
+    if (counted != cudaSuccess) {
+        return Error{
+            ErrorCode::Failure,
+            "the driver (CUDA " + version(driver) + ") cannot start: " + cudaGetErrorString(counted), "cuda",
+            driver < runtime ? "this build needs a driver for CUDA " + version(runtime)
+                             : "nvidia-smi shows what the driver sees"};
+    }
+    if (count == 0) {
+        return Error{ErrorCode::Failure, "the driver sees no GPU", "cuda",
+                     "check CUDA_VISIBLE_DEVICES, or run on --backend cpu"};
+    }
+    if (index < 0 || index >= count) {
+        return Error{ErrorCode::Usage,
+                     "device " + std::to_string(index) + " of " + std::to_string(count) + " was asked for",
+                     "cuda", "0 to " + std::to_string(count - 1)};
+    }
+    cudaDeviceProp properties{};
+    if (const cudaError_t set = cudaSetDevice(index); set != cudaSuccess)
+        return Error{ErrorCode::Failure, std::string("cannot open the GPU: ") + cudaGetErrorString(set), "cuda",
+                     "another process may hold it in exclusive mode"};
+    require(cudaGetDeviceProperties(&properties, index), "device properties");
+    return DeviceInfo{properties.name,
+                      properties.major,
+                      properties.minor,
+                      properties.totalGlobalMem,
+                      properties.multiProcessorCount,
+                      "CUDA " + version(runtime) + ", driver " + version(driver)};
+}
+
+void* device_allocate(std::size_t bytes) {
+    void* data = nullptr;
+    if (cudaMalloc(&data, bytes) == cudaSuccess) return data;
+    cudaGetLastError();  // an allocation may be tried again
+    return nullptr;
+}
+void device_free(void* data) {
+    require(cudaFree(data), "free");
+}
+bool is_device_memory(const void* data) {
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {
+        cudaGetLastError();
+        return false;
+    }
+    return attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+}
+void* pinned_allocate(std::size_t bytes) {
+    void* data = nullptr;
+    require(cudaMallocHost(&data, bytes), "pinned memory");
+    return data;
+}
+void pinned_free(void* data) {
+    require(cudaFreeHost(data), "free of pinned memory");
+}
+
+Stream make_stream() {
+    cudaStream_t stream = nullptr;
+    require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+    return stream;
+}
+void destroy_stream(Stream stream) {
+    cudaStreamDestroy(native(stream));
+}
+void synchronize(Stream stream) {
+    require(cudaStreamSynchronize(native(stream)), "synchronize");
+}
+void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream) {
+    // Pageable memory is read before the call returns; pinned memory is the caller's to keep.
+    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, native(stream)), "copy to the device");
+}
+void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream) {
+    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, native(stream)), "copy to the host");
+    require(cudaStreamSynchronize(native(stream)), "copy to the host");
+}
+void copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream) {
+    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, native(stream)), "copy");
+}
+void clear(void* data, std::size_t bytes, Stream stream) {
+    require(cudaMemsetAsync(data, 0, bytes, native(stream)), "clear");
+}
+
+}  // namespace tw::cuda

@@ -1,0 +1,38 @@
+// What the CUDA backend asks of the driver's runtime. runtime_api.cu asks CUDA; shim/ answers with the host's
+// memory, where every call completes before it returns.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "base/result.hpp"
+#include "real_exec/backend/cuda/stream.hpp"
+
+namespace tw::cuda {
+
+struct DeviceInfo {
+    std::string name;  // "NVIDIA H200"
+    int major = 0, minor = 0;
+    std::size_t memory_bytes = 0;
+    int multiprocessors = 1;
+    std::string software;  // "CUDA 13.0, driver 13.0"
+};
+
+// Makes the device this thread's; an error says what is missing (driver, device, a device of this index).
+Result<DeviceInfo> open_device(int index);
+
+void* device_allocate(std::size_t bytes);  // null: out of memory
+void device_free(void* data);
+bool is_device_memory(const void* data);
+void* pinned_allocate(std::size_t bytes);  // host memory that the device copies from and to by itself
+void pinned_free(void* data);
+
+Stream make_stream();
+void destroy_stream(Stream stream);
+void synchronize(Stream stream);
+void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream);
+void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream);  // complete on return
+void copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream);
+void clear(void* data, std::size_t bytes, Stream stream);
+
+}  // namespace tw::cuda

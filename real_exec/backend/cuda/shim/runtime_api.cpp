@@ -1,0 +1,46 @@
+#include "real_exec/backend/cuda/runtime_api.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace tw::cuda {
+
+Result<DeviceInfo> open_device(int) {
+    return DeviceInfo{"the kernels' shim on the CPU", 0, 0, 0, 1, "no CUDA"};
+}
+
+void* device_allocate(std::size_t bytes) {
+    return std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+}
+void device_free(void* data) {
+    std::free(data);  // NOLINT(cppcoreguidelines-no-malloc)
+}
+bool is_device_memory(const void*) {
+    return true;
+}
+void* pinned_allocate(std::size_t bytes) {
+    return device_allocate(bytes);
+}
+void pinned_free(void* data) {
+    device_free(data);
+}
+
+Stream make_stream() {
+    return nullptr;
+}
+void destroy_stream(Stream) {}
+void synchronize(Stream) {}
+void copy_to_device(void* to, const void* from, std::size_t bytes, Stream) {
+    std::memcpy(to, from, bytes);
+}
+void copy_to_host(void* to, const void* from, std::size_t bytes, Stream) {
+    std::memcpy(to, from, bytes);
+}
+void copy_on_device(void* to, const void* from, std::size_t bytes, Stream) {
+    std::memmove(to, from, bytes);
+}
+void clear(void* data, std::size_t bytes, Stream) {
+    std::memset(data, 0, bytes);
+}
+
+}  // namespace tw::cuda

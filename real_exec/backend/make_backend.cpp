@@ -1,0 +1,29 @@
+#include "real_exec/backend/make_backend.hpp"
+
+#include <fmt/format.h>
+
+#include "real_exec/backend/cuda_module.hpp"
+
+namespace tw {
+
+const std::vector<std::string_view>& backend_names() {
+    static const std::vector<std::string_view> names = {"cpu", "cuda"};
+    return names;
+}
+
+Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options) {
+    if (name == "cpu") {
+        CpuOptions cpu;
+        cpu.threads = options.threads;
+        return make_cpu_backend(cpu);
+    }
+    if (name == "cuda") {
+        const Result<const cuda::Module*> module = cuda::load_module();
+        if (!module) return module.errors();
+        return (*module)->make_backend(options.device, options.tf32);
+    }
+    return Error{ErrorCode::Usage, fmt::format("unknown backend '{}'", name), "backend",
+                 fmt::format("{}", fmt::join(backend_names(), ", "))};
+}
+
+}  // namespace tw
