@@ -15,6 +15,8 @@ constexpr std::array kEntries = {
     Entry{"plan", "Find the best plans for a model on a cluster", define_plan},
     Entry{"simulate", "Predict one plan: step time, memory of every stage, where the time goes",
           define_simulate},
+    Entry{"weights", "Write a checkpoint's weights as safetensors", define_weights},
+    Entry{"compare", "Lay a run over its prediction: times, idle shares, memory", define_compare},
     Entry{"explain", "Say where a plan's time and memory go and what would help most", define_explain},
     Entry{"diff", "Compare two plans: their fields, times and memory", define_diff},
     Entry{"check", "Say whether a plan is legal, by a framework's own rules", define_check},

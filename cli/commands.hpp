@@ -17,6 +17,8 @@ void define_schedules(Command& command);
 void define_collectives(Command& command);
 void define_schedule(Command& command);
 void define_simulate(Command& command);
+void define_compare(Command& command);
+void define_weights(Command& command);
 void define_inspect(Command& command);
 void define_check(Command& command);
 void define_validate(Command& command);

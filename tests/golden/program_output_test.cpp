@@ -77,6 +77,12 @@ std::vector<Case> all_cases() {
         {"check", "check tiny.json"},
         {"check-illegal-megatron", "check illegal.json --for megatron"},
         {"check-illegal-json", "check illegal.json --json"},
+        {"help-compare", "compare --help"},
+        {"compare", "compare tiny.json tiny.trace.json"},
+        {"compare-json", "compare tiny.trace.json tiny.trace.json --json"},
+        {"compare-outside", "compare tiny.json tiny.trace.json --tolerance 0.01 --skip-steps 2"},
+        {"error-compare-zoom", "compare tiny.json tiny.trace.json --svg - --zoom 5ms..2ms"},
+        {"error-compare-skip", "compare tiny.json tiny.trace.json --skip-steps 9"},
         {"error-check-framework", "check tiny.json --for megatrn"},
     };
     for (const std::string& schedule : schedule_names()) {
