@@ -28,6 +28,8 @@ class Request {
     // Blocks until it has, within the transport's deadline; an error names the operation, the group and,
     // where the transport knows, the ranks that are missing.
     virtual Status wait() = 0;
+    // While it is unfinished: the operation and, where known, the ranks that are missing; for messages.
+    [[nodiscard]] virtual std::string waiting_for() const { return {}; }
 };
 using RequestPtr = std::unique_ptr<Request>;
 

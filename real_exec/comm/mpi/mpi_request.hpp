@@ -35,6 +35,7 @@ class MpiRequest final : public Request {
 
     bool test() override;
     Status wait() override;
+    [[nodiscard]] std::string waiting_for() const override { return what_ + ", " + missing(); }
 
   private:
     [[nodiscard]] std::string missing() const;

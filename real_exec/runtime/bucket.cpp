@@ -1,0 +1,25 @@
+#include "real_exec/runtime/bucket.hpp"
+
+#include <algorithm>
+
+namespace tw {
+
+std::vector<BucketRun> decay_runs(const Bucket& bucket, std::span<const Parameter> parameters,
+                                  std::int64_t begin, std::int64_t end) {
+    std::vector<BucketRun> runs;
+    for (std::size_t i = 0; i < bucket.slices.size(); ++i) {
+        const BucketSlice& slice = bucket.slices[i];
+        const std::int64_t next = i + 1 < bucket.slices.size() ? bucket.slices[i + 1].begin : bucket.elements;
+        const std::int64_t from = std::max(begin, slice.begin), to = std::min(end, next);
+        if (from >= to) continue;
+        const bool decay = parameters[static_cast<std::size_t>(slice.parameter)].decay;
+        if (!runs.empty() && runs.back().decay == decay) {
+            runs.back().elements += to - from;
+        } else {
+            runs.push_back({from, to - from, decay});
+        }
+    }
+    return runs;
+}
+
+}  // namespace tw

@@ -1,0 +1,210 @@
+#include "real_exec/runtime/executor.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "real_exec/runtime/driven_communicator.hpp"
+
+namespace tw {
+
+Executor::Executor(const PlanDocument& document, const Schedule& schedule, Transport& transport,
+                   Backend& backend, const Dataset& dataset, const RunClock& clock,
+                   const TrainOptions& options)
+    : document_(document),
+      plan_(document.plan),
+      graph_(document.graph),
+      schedule_(schedule),
+      transport_(transport),
+      backend_(backend),
+      dataset_(dataset),
+      clock_(clock),
+      options_(options),
+      injected_(options.faults.size(), -1) {}
+
+Executor::~Executor() = default;
+
+Result<std::unique_ptr<Executor>> Executor::create(const PlanDocument& document, const Schedule& schedule,
+                                                   Transport& transport, Backend& backend,
+                                                   const Dataset& dataset, const RunClock& clock,
+                                                   const TrainOptions& options) {
+    std::unique_ptr<Executor> executor(
+        new Executor(document, schedule, transport, backend, dataset, clock, options));
+    if (const Status built = executor->build(); !built) return built.errors();
+    return executor;
+}
+
+Status Executor::build() {
+    auto layout = RankLayout::make(plan_, document_.cluster, schedule_.ranks(), transport_.rank());
+    if (!layout) return layout.errors();
+    layout_ = std::move(*layout);
+    if (layout_.world != transport_.size()) {
+        return Error{
+            ErrorCode::Failure,
+            fmt::format("the plan needs {} ranks, {} were started", layout_.world, transport_.size()), "",
+            fmt::format("start it with {} ranks", layout_.world)};
+    }
+    who_ = fmt::format("rank {} (PP{} DP{} TP{})", layout_.rank, layout_.pipeline_rank, layout_.dp_rank,
+                       layout_.tp_rank);
+    auto groups = Groups::create(transport_, layout_, schedule_);
+    if (!groups) return groups.errors();
+    groups_ = std::move(*groups);
+    lanes_ = std::make_unique<Lanes>(transport_, clock_, *this, who_, options_.watchdog_s);
+    driven_tp_ = drive(*groups_.tp, *lanes_);
+    driven_ep_ = drive(*groups_.ep, *lanes_);
+    program_ = &schedule_.programs[static_cast<std::size_t>(layout_.pipeline_rank)];
+
+    const auto stages = static_cast<std::size_t>(schedule_.stages);
+    hooks_.resize(stages);
+    modules_.resize(stages);
+    states_.resize(stages);
+    partials_summed_.resize(stages);
+    stage_updates_.assign(stages, 0);
+    count_updates();
+    for (const std::uint16_t s : schedule_.stages_of_rank(layout_.pipeline_rank)) {
+        hooks_[s] = std::make_unique<LayerSharding>(backend_, groups_, *lanes_);
+        ModuleContext context;
+        context.backend = &backend_;
+        context.tp = driven_tp_.get();
+        context.ep = driven_ep_.get();
+        context.hooks = hooks_[s].get();
+        context.seed = options_.seed;
+        context.dropout = plan_.dropout ? options_.dropout : 0;
+        auto module = make_stage_module(graph_, plan_, s, context);
+        if (!module) return module.errors();
+        modules_[s] = std::move(*module);
+        states_[s] = std::make_unique<StageState>(*modules_[s], state_options(s));
+        hooks_[s]->attach(*states_[s]);
+        partials_summed_[s].assign(states_[s]->buckets().size(), 0);
+    }
+    return ok();
+}
+
+// How many of its own backwards a stage's updates wait for, where the schedule does not flush.
+void Executor::count_updates() {
+    backwards_per_update_.assign(static_cast<std::size_t>(schedule_.stages), 0);
+    if (schedule_.boundary != StepBoundary::None) return;
+    std::vector<int> backwards(backwards_per_update_);
+    for (const Instruction& in : program_->instructions) {
+        if (in.opcode == Opcode::Backward || in.opcode == Opcode::BackwardWeight) ++backwards[in.stage];
+        if (in.opcode == Opcode::OptimizerStep && backwards_per_update_[in.stage] == 0)
+            backwards_per_update_[in.stage] = backwards[in.stage];
+    }
+}
+
+// The one parameter that both ends of a pipeline hold: the table of tokens, at the other end the projection
+// to logits.
+bool Executor::is_tied(int stage, const Parameter& p) const {
+    if (!graph_.tied_embeddings || schedule_.stages < 2) return false;
+    const LayerRole role = graph_.layer(p.layer).role;
+    const bool end = (stage == 0 && role == LayerRole::Embedding) ||
+                     (stage == schedule_.stages - 1 && role == LayerRole::Head);
+    const std::int64_t rows = padded_vocab(graph_.vocab, plan_.vocab_divisor, plan_.mesh.tp);
+    return end && p.full_shape.rank == 2 && p.full_shape[0] == rows;
+}
+
+StageStateOptions Executor::state_options(int stage) const {
+    const StageSpec& spec = plan_.stages[static_cast<std::size_t>(stage)];
+    StageStateOptions o;
+    o.backend = &backend_;
+    o.stage = stage;
+    o.first_layer = spec.first_layer;
+    o.last_layer = spec.last_layer;
+    for (const Instruction& in : program_->instructions) {
+        const bool gradients = in.opcode == Opcode::AllReduce || in.opcode == Opcode::ReduceScatter;
+        if (gradients && in.group == 0 && in.stage == stage)
+            o.chunks = std::max(o.chunks, static_cast<int>(in.part) + 1);
+    }
+    const Communicator& dense = groups_.replicas(stage, false);
+    const Communicator& expert = groups_.replicas(stage, true);
+    o.dense_replicas = dense.size();
+    o.dense_index = dense.rank();
+    o.expert_replicas = expert.size();
+    o.expert_index = expert.rank();
+    o.tp_rank = layout_.tp_rank;
+    o.shard_update = plan_.zero_stage > 0 || plan_.gradient_sync == "ps-sync";
+    o.shard_gradients = plan_.zero_stage > 1;
+    o.shard_parameters = plan_.zero_stage > 2;
+    o.compute = dtype_of(plan_.precision.compute);
+    o.gradient = plan_.precision.gradient_fp32 ? DType::F32 : o.compute;
+    o.optimizer = plan_.optimizer;
+    o.tied = [this, stage](const Parameter& p) { return is_tied(stage, p); };
+    o.counts_tied = stage == 0;
+    const bool whole_model = schedule_.stages == 1 && graph_.tied_embeddings;
+    if (whole_model) {
+        // One stage holds both ends: its head computes with the embedding's table.
+        o.other_users = [this](const Parameter& p) {
+            std::vector<int> users;
+            if (graph_.layer(p.layer).role != LayerRole::Embedding) return users;
+            for (int layer = 0; layer < graph_.size(); ++layer) {
+                if (graph_.layer(layer).role == LayerRole::Head) users.push_back(layer);
+            }
+            return users;
+        };
+    }
+    return o;
+}
+
+std::int64_t Executor::updates() const {
+    return updates_ + *std::max_element(stage_updates_.begin(), stage_updates_.end());
+}
+
+Status Executor::run(std::int64_t step, const AfterStep& after_step) {
+    first_step_ = step;
+    numbers_ = StepNumbers{};
+    tied_summed_ = false;
+    for (std::vector<char>& summed : partials_summed_)
+        std::fill(summed.begin(), summed.end(), 0);
+    const bool flushes = schedule_.boundary != StepBoundary::None;
+    lanes_->begin(*program_, static_cast<std::int32_t>(step));
+
+    // Where nothing flushes, a rank has done step k when it has updated after the last of k's backwards.
+    std::vector<std::int64_t> step_after(program_->instructions.size(), -1);
+    if (!flushes) {
+        std::map<std::int64_t, std::size_t> last;
+        std::int64_t current = 0;
+        for (std::size_t i = 0; i < program_->instructions.size(); ++i) {
+            const Instruction& in = program_->instructions[i];
+            if (is_backward(in.opcode)) current = in.microbatch / schedule_.microbatches;
+            if (is_backward(in.opcode) || in.opcode == Opcode::OptimizerStep) last[current] = i;
+            if (in.microbatch >= 0) {
+                lanes_->events()[i].step =
+                    static_cast<std::int32_t>(step + in.microbatch / schedule_.microbatches);
+            }
+        }
+        for (const auto& [k, index] : last)
+            step_after[index] = k;
+    }
+    for (std::uint32_t i = 0; i < program_->instructions.size(); ++i) {
+        const Instruction& in = program_->instructions[i];
+        inject_before(i);
+        switch (in.stream) {
+            case Stream::Dp:
+            case Stream::P2p:
+            case Stream::Tp:
+                before_enqueue(in);
+                lanes_->enqueue(i);
+                break;
+            default:
+                lanes_->wait_for_dependencies(i);
+                lanes_->host_started(i);
+                run_host(i);
+                lanes_->host_finished(i);
+        }
+        if (step_after[i] >= 0) {
+            numbers_.waited_s = lanes_->waited_s();
+            if (Status done = after_step(step + step_after[i], numbers_); !done) return done;
+            numbers_ = StepNumbers{};
+        }
+    }
+    lanes_->drain();
+    TW_CHECK_MSG(slots_.empty() && activations_in_.empty() && activations_out_.empty() && grads_in_.empty() &&
+                     grads_out_.empty(),
+                 "a step left tensors behind");
+    if (!flushes) return ok();
+    numbers_.waited_s = lanes_->waited_s();
+    return after_step(step, numbers_);
+}
+
+}  // namespace tw

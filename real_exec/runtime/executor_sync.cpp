@@ -1,0 +1,239 @@
+// The lanes' instructions: transfers, gradient synchronisation, the norm; and the update.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "real_exec/runtime/executor.hpp"
+
+namespace tw {
+namespace {
+
+// Messages of one kind and stage are in one order on both ends; a tag each.
+int tag_of(int sender_stage, bool gradient) {
+    return 2 * sender_stage + (gradient ? 1 : 0);
+}
+
+}  // namespace
+
+std::vector<RequestPtr> Executor::start(std::uint32_t index) {
+    const Instruction& in = program_->instructions[index];
+    std::vector<RequestPtr> requests;
+    const int stage = in.stage;
+    const Cell cell{stage, in.microbatch};
+    const auto s = static_cast<std::size_t>(stage);
+    TW_CHECK_MSG(in.batch_group == 0, "the executor's schedules have no batched transfers");
+    switch (in.opcode) {
+        case Opcode::SendActivation: {
+            const Tensor tensor = view(activations_out_.at(cell), modules_[s]->output_shape(), stage);
+            requests.push_back(groups_.pipeline->send(tensor, in.peer, tag_of(stage, false)));
+            break;
+        }
+        case Opcode::SendGrad: {
+            const Tensor tensor = view(grads_out_.at(cell), modules_[s]->input_shape(), stage);
+            requests.push_back(groups_.pipeline->send(tensor, in.peer, tag_of(stage, true)));
+            break;
+        }
+        case Opcode::RecvActivation:
+        case Opcode::RecvGrad: {
+            const bool activation = in.opcode == Opcode::RecvActivation;
+            const Shape shape = activation ? modules_[s]->input_shape() : modules_[s]->output_shape();
+            Buffer buffer = backend_.allocate(modules_[s]->activation_type(), shape, MemoryUse::Activations);
+            const int tag = activation ? tag_of(stage - 1, false) : tag_of(stage + 1, true);
+            requests.push_back(groups_.pipeline->receive(view(buffer, shape, stage), in.peer, tag));
+            (activation ? activations_in_ : grads_in_)[cell] = std::move(buffer);
+            break;
+        }
+        case Opcode::AllReduce:
+            if (in.group != 0 && schedule_.boundary != StepBoundary::None) return start_tied(in);
+            return start_gradients(in);
+        case Opcode::ReduceScatter:
+            return start_gradients(in);
+        case Opcode::AllGather:
+        case Opcode::Broadcast:
+            return start_parameters(in);
+        case Opcode::GradNorm:
+            return start_norm();
+        default:
+            break;
+    }
+    return requests;
+}
+
+void Executor::complete(std::uint32_t index) {
+    const Instruction& in = program_->instructions[index];
+    const Cell cell{in.stage, in.microbatch};
+    if (in.opcode == Opcode::SendActivation) activations_out_.erase(cell);
+    if (in.opcode == Opcode::SendGrad) grads_out_.erase(cell);
+    if (in.opcode == Opcode::GradNorm) complete_norm();
+}
+
+// Runs on the host, in program order on all ranks: sums over tensor-parallel ranks come before those over
+// replicas.
+void Executor::before_enqueue(const Instruction& in) {
+    const bool gradients = (in.opcode == Opcode::AllReduce || in.opcode == Opcode::ReduceScatter) &&
+                           (in.group == 0 || schedule_.boundary == StepBoundary::None);
+    if (!gradients && in.opcode != Opcode::GradNorm && in.opcode != Opcode::OptimizerStep) return;
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+        if (!states_[s] || (in.opcode != Opcode::GradNorm && s != in.stage)) continue;
+        if (states_[s]->by_layer()) {
+            hooks_[s]->finish_gradients();
+            continue;
+        }
+        std::vector<Bucket>& buckets = states_[s]->buckets();
+        for (std::size_t b = 0; b < buckets.size(); ++b) {
+            if (partials_summed_[s][b] != 0) continue;
+            if (gradients && buckets[b].chunk != static_cast<int>(in.part)) continue;
+            partials_summed_[s][b] = 1;
+            reduce_tp_partials(*states_[s], buckets[b], *groups_.tp_grad, *lanes_);
+        }
+    }
+}
+
+std::vector<RequestPtr> Executor::start_gradients(const Instruction& in) {
+    std::vector<RequestPtr> requests;
+    StageState& state = *states_[in.stage];
+    if (state.by_layer()) return requests;  // the hooks' work
+    for (const Bucket& bucket : state.buckets()) {
+        if (bucket.chunk != static_cast<int>(in.part)) continue;
+        Communicator& group = groups_.replicas(in.stage, bucket.expert);
+        if (group.size() == 1) continue;
+        if (in.opcode == Opcode::AllReduce) {
+            requests.push_back(group.all_reduce(state.grads(bucket)));
+        } else {
+            requests.push_back(group.reduce_scatter(state.grads(bucket), state.owned_grads(bucket)));
+        }
+    }
+    return requests;
+}
+
+std::vector<RequestPtr> Executor::start_parameters(const Instruction& in) {
+    std::vector<RequestPtr> requests;
+    StageState& state = *states_[in.stage];
+    for (const Bucket& bucket : state.buckets()) {
+        Communicator& group = groups_.replicas(in.stage, bucket.expert);
+        if (group.size() == 1) continue;
+        requests.push_back(group.all_gather(state.owned_values(bucket), state.values(bucket)));
+    }
+    return requests;
+}
+
+std::vector<RequestPtr> Executor::start_tied(const Instruction& in) {
+    std::vector<RequestPtr> requests;
+    Communicator& group = *groups_.across[in.group];
+    for (const auto& state : states_) {
+        if (!state) continue;
+        for (const Bucket& bucket : state->buckets()) {
+            if (bucket.tied) requests.push_back(group.all_reduce(state->owned_grads(bucket)));
+        }
+    }
+    return requests;
+}
+
+// Both ends of the pipeline on one rank (schedules in the shape of a V): no instruction sums their gradients.
+void Executor::sum_tied_on_this_rank() {
+    if (tied_summed_) return;
+    tied_summed_ = true;
+    StageState* first = states_.front().get();
+    StageState* last = states_.back().get();
+    if (first == nullptr || last == nullptr || first == last) return;
+    for (const Bucket& low : first->buckets()) {
+        if (!low.tied) continue;
+        for (const Bucket& high : last->buckets()) {
+            if (!high.tied) continue;
+            backend_.add(last->owned_grads(high), first->owned_grads(low));
+            backend_.copy(first->owned_grads(low), last->owned_grads(high));
+        }
+    }
+}
+
+std::vector<RequestPtr> Executor::start_norm() {
+    sum_tied_on_this_rank();
+    numbers_.square_sum = 0;
+    for (const auto& state : states_) {
+        if (state) numbers_.square_sum += state->owned_square_sum();
+    }
+    // Without clipping no update waits for the others' norms, unless the schedule's steps end with a barrier.
+    const bool global = options_.optimizer.clip > 0 || schedule_.boundary == StepBoundary::Barrier;
+    if (!global) return {};
+    norm_ = std::make_unique<GatheredNumbers>(*groups_.norm, std::vector<double>{numbers_.square_sum});
+    std::vector<RequestPtr> requests;
+    requests.push_back(norm_->take_request());
+    return requests;
+}
+
+void Executor::complete_norm() {
+    if (!norm_) return;
+    numbers_.norm = std::sqrt(norm_->sum(0));
+    norm_.reset();
+    if (!std::isfinite(numbers_.norm)) refuse_not_finite();
+}
+
+// The loss or a gradient is no number: says where and ends the run.
+void Executor::refuse_not_finite() {
+    std::string text;
+    if (!std::isfinite(numbers_.loss_sum)) text += fmt::format("; the loss here is {}", numbers_.loss_sum);
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+        if (!states_[s]) continue;
+        const std::string name = states_[s]->first_not_finite();
+        if (!name.empty()) text += fmt::format("; the gradient of {} is not finite (stage {})", name, s);
+    }
+    if (text.empty()) {
+        // Another rank's, which speaks; this one stands by in case that none does (a sum that overflowed).
+        const double began = clock_.seconds();
+        lanes_->wait_until([&] { return clock_.seconds() > began + 2; }, "the rank to name");
+    }
+    transport_.abort(
+        1, fmt::format("{}, step {}: the gradient norm is {}{}", who_, first_step_, numbers_.norm, text));
+}
+
+void Executor::optimizer_step(const Instruction& in) {
+    StageState& state = *states_[in.stage];
+    before_enqueue(in);
+    if (schedule_.boundary != StepBoundary::None) sum_tied_on_this_rank();
+    const OptimizerOptions& o = options_.optimizer;
+    std::int64_t step = first_step_;
+    if (schedule_.boundary == StepBoundary::None)
+        step += stage_updates_[in.stage] * backwards_per_update_[in.stage] *
+                schedule_.replicas_of_stage[in.stage] / schedule_.microbatches;
+    const double rate = o.rate.at(step, options_.steps, plan_.global_batch);
+    double scale = 1;
+    if (o.clip > 0 && numbers_.norm > o.clip) scale = o.clip / numbers_.norm;
+    ++stage_updates_[in.stage];
+    const std::int64_t update = updates_ + stage_updates_[in.stage];
+
+    if (plan_.optimizer == OptimizerKind::Lamb) {
+        lamb_step(state, rate, scale, update);
+    } else {
+        for (Bucket& bucket : state.buckets()) {
+            const std::int64_t begin = state.owned_begin(bucket);
+            const std::int64_t end = begin + state.owned_elements(bucket);
+            for (const BucketRun& run : decay_runs(bucket, state.module().parameters(), begin, end)) {
+                const auto part = [&](const Tensor& whole) {
+                    if (!whole) return whole;
+                    Tensor t = whole.rows(run.begin - begin, run.elements);
+                    return t;
+                };
+                const Tensor values = part(state.owned_values(bucket));
+                const Tensor master = bucket.master ? part(state.owned_master(bucket)) : Tensor{};
+                const Tensor grads = part(state.owned_grads(bucket));
+                const Tensor first = part(state.first_moment(bucket));
+                const double decay = run.decay ? o.weight_decay : 0;
+                if (plan_.optimizer == OptimizerKind::Adam) {
+                    AdamSpec spec{rate, o.beta1, o.beta2, o.epsilon, decay, update, scale};
+                    backend_.adamw(values, master, grads, first, part(state.second_moment(bucket)), spec);
+                } else {
+                    const bool momentum = plan_.optimizer == OptimizerKind::SgdMomentum;
+                    const SgdSpec spec{rate, momentum ? o.momentum : 0, decay, scale};
+                    backend_.sgd(values, master, grads, momentum ? first : Tensor{}, spec);
+                }
+            }
+        }
+    }
+    state.zero_gradients();
+    std::fill(partials_summed_[in.stage].begin(), partials_summed_[in.stage].end(), 0);
+    state.latest_is(in.weight_version);
+}
+
+}  // namespace tw

@@ -1,0 +1,53 @@
+#include "real_exec/runtime/groups.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.hpp"
+
+namespace tw {
+
+Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, const Schedule& schedule) {
+    Groups groups;
+    Errors errors;
+    const auto make = [&](std::unique_ptr<Communicator>& into, const char* name,
+                          const std::vector<int>& ranks) {
+        auto made = transport.create(name, ranks);
+        if (made) {
+            into = std::move(*made);
+        } else {
+            errors.insert(errors.end(), made.errors().begin(), made.errors().end());
+        }
+    };
+    std::vector<int> everyone(static_cast<std::size_t>(layout.world));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    make(groups.world, "world", everyone);
+    make(groups.norm, "norm", everyone);
+    make(groups.tp, "tp", layout.tp);
+    make(groups.tp_grad, "tp gradients", layout.tp);
+    make(groups.ep, "ep", layout.ep);
+    make(groups.dp, "dp", layout.dp);
+    make(groups.edp, "edp", layout.edp);
+    make(groups.layer_dp, "dp layer by layer", layout.dp);
+    make(groups.layer_edp, "edp layer by layer", layout.edp);
+    make(groups.pipeline, "pp", layout.pipeline);
+    groups.stage_dp.resize(static_cast<std::size_t>(schedule.stages));
+    for (std::size_t s = 0; s < groups.stage_dp.size(); ++s) {
+        if (schedule.replicas_of_stage[s] == 1) continue;
+        std::vector<std::uint16_t> ranks(schedule.replicas_of_stage[s]);
+        std::iota(ranks.begin(), ranks.end(), schedule.rank_of_stage[s]);
+        if (std::find(ranks.begin(), ranks.end(), layout.pipeline_rank) == ranks.end()) continue;
+        make(groups.stage_dp[s], "stage replicas", layout.across(ranks, true));
+    }
+    groups.across.resize(schedule.groups.size());
+    for (std::size_t g = 1; g < schedule.groups.size(); ++g) {
+        const std::vector<std::uint16_t>& ranks = schedule.groups[g];
+        if (schedule.boundary == StepBoundary::None) continue;  // replicas, above
+        if (std::find(ranks.begin(), ranks.end(), layout.pipeline_rank) == ranks.end()) continue;
+        make(groups.across[g], "tied embeddings", layout.across(ranks, false));
+    }
+    if (!errors.empty()) return errors;
+    return groups;
+}
+
+}  // namespace tw

@@ -1,0 +1,201 @@
+#include "real_exec/runtime/lanes.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "base/check.hpp"
+
+namespace tw {
+
+Lanes::Lanes(Transport& transport, const RunClock& clock, LaneHandler& handler, std::string who,
+             double watchdog_s)
+    : transport_(transport),
+      clock_(clock),
+      handler_(handler),
+      who_(std::move(who)),
+      watchdog_s_(watchdog_s),
+      watcher_([this] { watch(); }) {}
+
+Lanes::~Lanes() {
+    stop_ = true;
+    watcher_.join();
+}
+
+void Lanes::begin(const RankProgram& program, std::int32_t step) {
+    program_ = &program;
+    step_ = step;
+    done_.assign(program.instructions.size(), 0);
+    events_.assign(program.instructions.size(), TraceEvent{});
+    for (std::uint32_t i = 0; i < events_.size(); ++i) {
+        events_[i].instruction = program.instructions[i];
+        events_[i].step = step;
+        events_[i].index = i;
+    }
+    waited_s_ = 0;
+    beat_step_ = step;
+}
+
+bool Lanes::ready(std::uint32_t index) const {
+    const auto waits = program_->waits_of(index);
+    return std::all_of(waits.begin(), waits.end(), [&](std::uint32_t w) { return done_[w] != 0; });
+}
+
+void Lanes::enqueue(std::uint32_t index) {
+    current_ = index;
+    const Instruction& in = program_->instructions[index];
+    const std::uint32_t key = static_cast<std::uint32_t>(in.stream) << 16U | in.communicator;
+    auto lane = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& l) { return l.key == key; });
+    if (lane == lanes_.end()) {
+        lanes_.emplace_back();
+        lane = lanes_.end() - 1;
+        lane->key = key;
+    }
+    lane->queue.push_back(index);
+    pump();
+}
+
+void Lanes::host_started(std::uint32_t index) {
+    current_ = index;
+    beat_index_ = index;
+    beat_ = clock_.now();
+    events_[index].start = clock_.now();
+    if (events_[index].arrival == 0) events_[index].arrival = events_[index].start;
+}
+
+void Lanes::host_finished(std::uint32_t index) {
+    beat_ = clock_.now();
+    finish(index);
+    pump();
+}
+
+void Lanes::finish(std::uint32_t index) {
+    done_[index] = 1;
+    events_[index].end = clock_.now();
+    ++moves_;
+}
+
+bool Lanes::advance(Lane& lane) {
+    bool moved = false;
+    while (true) {
+        if (lane.busy) {
+            while (!lane.active.empty() && lane.active.back()->test())
+                lane.active.pop_back();
+            if (!lane.active.empty()) return moved;
+            lane.busy = false;
+            handler_.complete(lane.running);
+            finish(lane.running);
+            moved = true;
+        }
+        if (lane.queue.empty() || !ready(lane.queue.front())) return moved;
+        lane.running = lane.queue.front();
+        lane.queue.pop_front();
+        lane.busy = true;
+        events_[lane.running].arrival = events_[lane.running].start = clock_.now();
+        lane.active = handler_.start(lane.running);
+        ++moves_;
+        moved = true;
+    }
+}
+
+void Lanes::pump() {
+    if (pumping_ || program_ == nullptr) return;
+    pumping_ = true;
+    // What one lane completes may let another one start.
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (Lane& lane : lanes_)
+            moved |= advance(lane);
+    }
+    pumping_ = false;
+}
+
+void Lanes::wait_until(const std::function<bool()>& done, const char* what, const Request* waiting_for) {
+    if (done()) return;
+    const SimTime began = clock_.now();
+    SimTime last_move = began;
+    std::uint64_t moves = moves_;
+    ++waiting_;
+    for (int spins = 1; !done(); ++spins) {
+        pump();
+        if (spins % 16 == 0) sched_yield();  // ranks may share cores
+        if (spins % 1024 != 0) continue;
+        const SimTime now = clock_.now();
+        beat_ = now;
+        if (moves != moves_) {
+            moves = moves_;
+            last_move = now;
+        }
+        const double still = static_cast<double>(now - last_move) * 1e-12;
+        if (still > watchdog_s_) give_up(what, waiting_for, still);
+    }
+    --waiting_;
+    beat_ = clock_.now();
+    if (waiting_ == 0) waited_s_ += static_cast<double>(clock_.now() - began) * 1e-12;
+}
+
+void Lanes::wait_for_dependencies(std::uint32_t index) {
+    current_ = index;
+    beat_index_ = index;
+    pump();
+    wait_until([&] { return ready(index); }, "");
+    events_[index].arrival = clock_.now();
+}
+
+void Lanes::wait(Request& request, const char* what) {
+    wait_until([&] { return request.test(); }, what, &request);
+}
+
+void Lanes::drain() {
+    wait_until(
+        [&] {
+            return std::all_of(lanes_.begin(), lanes_.end(),
+                               [](const Lane& lane) { return !lane.busy && lane.queue.empty(); });
+        },
+        "the end of the step");
+}
+
+void Lanes::give_up(const char* what, const Request* waiting_for, double waited) {
+    std::string text = fmt::format("{}, step {}: nothing has happened for {:.0f} s", who_, step_, waited);
+    if (*what != '\0') {
+        text += fmt::format(" while it waits for {}", what);
+        if (waiting_for != nullptr) text += ": " + waiting_for->waiting_for();
+    } else if (current_ < program_->instructions.size()) {
+        text += fmt::format(" before {}", to_string(program_->instructions[current_]));
+    }
+    for (const Lane& lane : lanes_) {
+        if (lane.busy) {
+            text += fmt::format("\n  {} is under way", to_string(program_->instructions[lane.running]));
+            for (const RequestPtr& request : lane.active) {
+                const std::string missing = request->waiting_for();
+                if (!missing.empty()) text += ": " + missing;
+            }
+        } else if (!lane.queue.empty()) {
+            text +=
+                fmt::format("\n  {} has not started", to_string(program_->instructions[lane.queue.front()]));
+        }
+    }
+    transport_.abort(1, text);
+    std::_Exit(1);  // GCC does not see that a virtual function never returns
+}
+
+void Lanes::watch() {
+    using namespace std::chrono_literals;
+    // A wait ends the run by itself; a kernel that never returns does not.
+    while (!stop_) {
+        std::this_thread::sleep_for(20ms);
+        const std::int64_t beat = beat_;
+        if (beat == 0) continue;
+        const double still = static_cast<double>(clock_.now() - beat) * 1e-12;
+        if (still < watchdog_s_ + 5 || watchdog_s_ <= 0) continue;
+        std::cerr << fmt::format("{}, step {}: instruction {} has not returned for {:.0f} s\n", who_,
+                                 beat_step_.load(), beat_index_.load(), still)
+                  << std::flush;
+        std::_Exit(1);
+    }
+}
+
+}  // namespace tw

@@ -1,0 +1,100 @@
+// Lanes: what of a step's program runs beside the host: transfers and collectives. Each (stream,
+// communicator) is a FIFO whose instructions start in program order, one at a time, when what they wait for
+// is done. One thread drives them: pump() starts and completes what can be, and every wait pumps.
+//
+// A wait that sees nothing happen for the watchdog's time ends the whole run and says which rank waits before
+// which instruction for whom.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "plan/schedule/schedule.hpp"
+#include "plan/trace/trace.hpp"
+#include "real_exec/comm/communicator.hpp"
+#include "real_exec/runtime/clock.hpp"
+
+namespace tw {
+
+// What runs the instructions of lanes.
+class LaneHandler {
+  public:
+    virtual ~LaneHandler() = default;
+    // Posts the instruction's operations; none: it is done at once.
+    virtual std::vector<RequestPtr> start(std::uint32_t index) = 0;
+    virtual void complete(std::uint32_t index) = 0;
+};
+
+class Lanes {
+  public:
+    // `who`: "rank 3 (PP1 DP0 TP1)". Instructions, transport, clock and handler outlive this.
+    Lanes(Transport& transport, const RunClock& clock, LaneHandler& handler, std::string who,
+          double watchdog_s);
+    ~Lanes();
+    Lanes(const Lanes&) = delete;
+    Lanes& operator=(const Lanes&) = delete;
+
+    // A new run through a program; the one before has been drained.
+    void begin(const RankProgram& program, std::int32_t step);
+    void enqueue(std::uint32_t index);
+    // The host's own instructions.
+    void host_started(std::uint32_t index);
+    void host_finished(std::uint32_t index);
+    // Blocks until everything that an instruction waits for is done.
+    void wait_for_dependencies(std::uint32_t index);
+    void wait(Request& request, const char* what);
+    // `waiting_for`: who is missing, for the watchdog's message; may be empty.
+    void wait_until(const std::function<bool()>& done, const char* what,
+                    const Request* waiting_for = nullptr);
+    void drain();
+    void pump();
+
+    // Seconds spent in waits since begin(): communication (and imbalance) that no computation hides.
+    [[nodiscard]] double waited_s() const { return waited_s_; }
+    // Events of the program, by index; complete after drain().
+    [[nodiscard]] std::vector<TraceEvent>& events() { return events_; }
+
+  private:
+    struct Lane {
+        std::uint32_t key = 0;
+        std::deque<std::uint32_t> queue;
+        std::vector<RequestPtr> active;  // of `running`
+        std::uint32_t running = 0;
+        bool busy = false;
+    };
+    [[nodiscard]] bool ready(std::uint32_t index) const;
+    bool advance(Lane& lane);
+    void finish(std::uint32_t index);
+    [[noreturn]] void give_up(const char* what, const Request* waiting_for, double waited);
+    void watch();
+
+    Transport& transport_;
+    const RunClock& clock_;
+    LaneHandler& handler_;
+    std::string who_;
+    double watchdog_s_;
+    const RankProgram* program_ = nullptr;
+    std::int32_t step_ = 0;
+    std::deque<Lane> lanes_;
+    std::vector<char> done_;
+    std::vector<TraceEvent> events_;
+    std::uint64_t moves_ = 0;  // instructions started and completed: whether anything happens
+    std::uint32_t current_ = 0;
+    double waited_s_ = 0;
+    int waiting_ = 0;  // depth of waits
+    bool pumping_ = false;
+
+    // The thread that notices a host that neither computes on nor waits.
+    std::atomic<std::int64_t> beat_{0};
+    std::atomic<std::int64_t> beat_step_{0};
+    std::atomic<std::uint32_t> beat_index_{0};
+    std::atomic<bool> stop_{false};
+    std::thread watcher_;
+};
+
+}  // namespace tw

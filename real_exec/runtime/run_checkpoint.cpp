@@ -1,0 +1,163 @@
+#include "real_exec/runtime/run_checkpoint.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tw {
+namespace {
+
+struct Kind {
+    const char* name;
+    Tensor (StageState::*owned)(const Bucket&) const;
+};
+
+std::vector<Kind> kinds_of(OptimizerKind optimizer) {
+    std::vector<Kind> kinds = {{"weight", &StageState::owned_master}};
+    switch (optimizer) {
+        case OptimizerKind::Adam:
+        case OptimizerKind::Lamb:
+            kinds.push_back({"moment1", &StageState::first_moment});
+            kinds.push_back({"moment2", &StageState::second_moment});
+            break;
+        case OptimizerKind::SgdMomentum:
+            kinds.push_back({"momentum", &StageState::first_moment});
+            break;
+        case OptimizerKind::Sgd:
+            break;
+    }
+    return kinds;
+}
+
+// A parameter's elements that a rank owns: [first, first + count) of its shard, at `at` of the owned part.
+struct Piece {
+    const Bucket* bucket = nullptr;
+    const Parameter* parameter = nullptr;
+    std::int64_t first = 0, count = 0, at = 0;
+};
+
+std::vector<Piece> owned_pieces(StageState& state, bool once) {
+    std::vector<Piece> pieces;
+    for (const Bucket& bucket : state.buckets()) {
+        if (once && !state.saves(bucket)) continue;
+        const std::int64_t begin = state.owned_begin(bucket), end = begin + state.owned_elements(bucket);
+        for (const BucketSlice& slice : bucket.slices) {
+            const Parameter& p = state.module().parameters()[static_cast<std::size_t>(slice.parameter)];
+            if (once && !state.saves(p)) continue;
+            const std::int64_t from = std::max(begin, slice.begin);
+            const std::int64_t to = std::min(end, slice.begin + slice.elements);
+            if (from < to) pieces.push_back({&bucket, &p, from - slice.begin, to - from, from - begin});
+        }
+    }
+    return pieces;
+}
+
+void put(Backend& backend, const std::vector<float>& from, const Tensor& to) {
+    if (to.dtype == DType::F32) {
+        backend.copy_from_host(to, from.data());
+        return;
+    }
+    Buffer staged = backend.allocate(DType::F32, to.shape, MemoryUse::Temporaries);
+    backend.copy_from_host(staged.view(DType::F32, to.shape), from.data());
+    backend.copy(staged.view(DType::F32, to.shape), to);
+}
+
+Status read_state(const Checkpoint& checkpoint, StageState& state, OptimizerKind optimizer,
+                  Backend& backend) {
+    const auto read = [&](const char* kind, const Parameter& p, std::int64_t first, std::int64_t count,
+                          const Tensor& to) -> Status {
+        std::vector<float> values(static_cast<std::size_t>(count));
+        if (Status got = checkpoint.read(kind, p.name, region_of(p, first, count), DType::F32, values.data());
+            !got)
+            return got;
+        put(backend, values, to);
+        return ok();
+    };
+    for (const Piece& piece : owned_pieces(state, false)) {
+        for (const Kind& kind : kinds_of(optimizer)) {
+            const Tensor to = (state.*kind.owned)(*piece.bucket).rows(piece.at, piece.count);
+            if (Status got = read(kind.name, *piece.parameter, piece.first, piece.count, to); !got)
+                return got;
+        }
+    }
+    // Values in the compute type: all that this rank holds.
+    for (const Bucket& bucket : state.buckets()) {
+        const bool sharded = state.options().shard_parameters;
+        const std::int64_t begin = sharded ? bucket.shard_begin() : 0;
+        const std::int64_t end = begin + (sharded ? bucket.shard_elements() : bucket.elements);
+        const Tensor held = sharded ? state.owned_values(bucket) : state.values(bucket);
+        for (const BucketSlice& slice : bucket.slices) {
+            const Parameter& p = state.module().parameters()[static_cast<std::size_t>(slice.parameter)];
+            const std::int64_t from = std::max(begin, slice.begin);
+            const std::int64_t to = std::min(end, slice.begin + slice.elements);
+            if (from >= to) continue;
+            if (Status got =
+                    read("weight", p, from - slice.begin, to - from, held.rows(from - begin, to - from));
+                !got)
+                return got;
+        }
+    }
+    return ok();
+}
+
+}  // namespace
+
+Status save_checkpoint(CheckpointWriter& writer, Executor& executor, const PlanDocument& document,
+                       const TrainOptions& options, const Dataset& dataset, std::int64_t steps_done) {
+    CheckpointState state;
+    state.step = steps_done;
+    state.seed = options.seed;
+    state.model = document.model_name;
+    state.plan = summary(document.plan);
+    state.data = dataset.identity();
+    state.scalars["updates"] = static_cast<double>(executor.updates());
+    std::vector<CheckpointTensor> tensors;
+    for (const auto& stage : executor.states()) {
+        if (!stage) continue;
+        for (const Piece& piece : owned_pieces(*stage, true)) {
+            for (const Kind& kind : kinds_of(document.plan.optimizer)) {
+                tensors.push_back({kind.name, piece.parameter->name,
+                                   region_of(*piece.parameter, piece.first, piece.count),
+                                   ((*stage).*kind.owned)(*piece.bucket).rows(piece.at, piece.count)});
+            }
+        }
+    }
+    return writer.save(state, tensors);
+}
+
+Result<Resumed> resume_from_checkpoint(Executor& executor, const TrainOptions& options,
+                                       const PlanDocument& document, const Dataset& dataset,
+                                       Backend& backend) {
+    Communicator& world = *executor.groups().world;
+    const auto agree = [&](bool mine) -> Result<bool> {
+        GatheredNumbers all(world, {mine ? 0.0 : 1.0});
+        if (Status done = all.wait(); !done) return done.errors();
+        return all.max(0) == 0;
+    };
+    auto found = find_checkpoint(options.resume_folder, world.rank(), world.size(), agree);
+    if (!found) return found.errors();
+    if (!found->checkpoint) {
+        return Error{ErrorCode::Unreadable, "there is no checkpoint", options.resume_folder,
+                     "start without --resume"};
+    }
+    const CheckpointState& state = found->checkpoint->state();
+    const auto differs = [&](const char* what, const std::string& then, const std::string& now) -> Error {
+        return {ErrorCode::Usage,
+                fmt::format("the checkpoint was written with another {}: {}, now {}", what, then, now),
+                found->checkpoint->path().string(), fmt::format("the same {}, or start anew", what)};
+    };
+    if (state.model != document.model_name) return differs("model", state.model, document.model_name);
+    if (state.data != dataset.identity()) return differs("data or seed", state.data, dataset.identity());
+    for (const auto& stage : executor.states()) {
+        if (!stage) continue;
+        if (Status done = read_state(*found->checkpoint, *stage, document.plan.optimizer, backend); !done)
+            return done.errors();
+        stage->bind_all();
+    }
+    const auto updates = state.scalars.find("updates");
+    executor.set_updates(updates == state.scalars.end() ? state.step
+                                                        : static_cast<std::int64_t>(updates->second));
+    return Resumed{state.step, found->refused};
+}
+
+}  // namespace tw

@@ -1,0 +1,350 @@
+#include "real_exec/runtime/training.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "plan/schedule/check.hpp"
+#include "real_exec/checkpoint/checkpoint.hpp"
+#include "real_exec/data/dataset.hpp"
+#include "real_exec/runtime/executable.hpp"
+#include "real_exec/runtime/executor.hpp"
+#include "real_exec/runtime/metrics.hpp"
+#include "real_exec/runtime/run_checkpoint.hpp"
+#include "real_exec/runtime/trace_gather.hpp"
+
+namespace tw {
+namespace {
+
+DataOptions data_options(const PlanDocument& document, const TrainOptions& options) {
+    DataOptions data;
+    data.path = options.data;
+    data.seed = options.seed;
+    data.seq_len = document.plan.seq_len;
+    data.vocabulary = document.graph.vocab;
+    data.kind = document.graph.causal ? SampleKind::Tokens : SampleKind::MaskedTokens;
+    return data;
+}
+
+// Peak resident memory of this process; 0 where the system does not say.
+std::int64_t peak_resident_bytes() {
+    std::ifstream status("/proc/self/status");
+    std::string word;
+    while (status >> word) {
+        if (word != "VmHWM:") continue;
+        std::int64_t kib = 0;
+        status >> kib;
+        return kib * 1024;
+    }
+    return 0;
+}
+
+// One rank's run.
+class Run {
+  public:
+    Run(const PlanDocument& document, const TrainOptions& options, Transport& transport, Backend& backend,
+        const OnStep& on_step)
+        : document_(document),
+          options_(options),
+          transport_(transport),
+          backend_(backend),
+          on_step_(on_step) {}
+
+    Result<TrainResult> run() {
+        if (Status ready = prepare(); !ready) return ready.errors();
+        if (Status ready = start(); !ready) return ready.errors();
+        const auto after = [this](std::int64_t step, const StepNumbers& numbers) {
+            return after_step(step, numbers);
+        };
+        if (schedule_.boundary == StepBoundary::None) {
+            if (first_step_ < options_.steps) {
+                if (Status ran = executor_->run(first_step_, after); !ran) return ran.errors();
+                keep_events(options_.steps - first_step_);
+            }
+        } else {
+            for (std::int64_t step = first_step_; step < options_.steps; ++step) {
+                if (Status ran = executor_->run(step, after); !ran) return ran.errors();
+                keep_events(1);
+            }
+        }
+        return finish();
+    }
+
+  private:
+    Status prepare() {
+        if (Errors errors = unsupported_by_executor(document_.graph, document_.plan); !errors.empty())
+            return errors;
+        auto dataset = Dataset::open(data_options(document_, options_));
+        if (!dataset) return dataset.errors();
+        dataset_ = std::move(*dataset);
+        return ok();
+    }
+
+    Status lower(std::int64_t steps) {
+        auto schedule = executed_schedule(document_.graph, document_.plan, std::max<std::int64_t>(1, steps));
+        if (!schedule) return schedule.errors();
+        if (Errors errors = check_schedule(*schedule); !errors.empty()) return errors;
+        schedule_ = std::move(*schedule);
+        return ok();
+    }
+
+    Status make_executor() {
+        auto executor =
+            Executor::create(document_, schedule_, transport_, backend_, *dataset_, clock_, options_);
+        if (!executor) return executor.errors();
+        executor_ = std::move(*executor);
+        return ok();
+    }
+
+    // Communicators, memory, and the state: drawn, or a checkpoint's.
+    Status start() {
+        if (Status lowered = lower(options_.steps); !lowered) return lowered;
+        if (Status made = make_executor(); !made) return made;
+        if (options_.resume_folder.empty()) {
+            for (const auto& state : executor_->states()) {
+                if (state) state->initialise(options_.seed);
+            }
+        } else {
+            auto resumed = resume_from_checkpoint(*executor_, options_, document_, *dataset_, backend_);
+            if (!resumed) return resumed.errors();
+            first_step_ = resumed->step;
+            for (const std::string& refused : resumed->refused)
+                result_.notes.push_back("checkpoint refused: " + refused);
+            // A schedule without flush spans what is left.
+            if (schedule_.boundary == StepBoundary::None && first_step_ > 0) {
+                executor_.reset();
+                if (Status lowered = lower(options_.steps - first_step_); !lowered) return lowered;
+                if (Status made = make_executor(); !made) return made;
+                if (auto again = resume_from_checkpoint(*executor_, options_, document_, *dataset_, backend_);
+                    !again)
+                    return again.errors();
+            }
+        }
+        if (!options_.checkpoint_folder.empty()) {
+            CheckpointOptions checkpoint;
+            checkpoint.folder = options_.checkpoint_folder;
+            checkpoint.rank = transport_.rank();
+            checkpoint.world = transport_.size();
+            checkpoint.attempt = options_.attempt;
+            if (!backend_.host_memory()) {
+                checkpoint.to_host = [this](void* host, const Tensor& tensor) {
+                    backend_.copy_to_host(host, tensor);
+                    return ok();
+                };
+            }
+            for (const Fault& fault : options_.faults) {
+                if (fault.rank != transport_.rank()) continue;
+                if (fault.kind == Fault::Kind::Corrupt) checkpoint.faults.corrupt = true;
+                if (fault.kind == Fault::Kind::FullDisk)
+                    checkpoint.faults.full_disk_after_bytes = fault.bytes;
+            }
+            auto writer = CheckpointWriter::create(std::move(checkpoint));
+            if (!writer) return writer.errors();
+            writer_ = std::move(*writer);
+        }
+        auto metrics = Metrics::open(options_, document_, transport_.rank() == 0);
+        if (!metrics) return metrics.errors();
+        metrics_ = std::move(*metrics);
+        result_.backend = backend_.description();
+        result_.first_step = first_step_;
+        auto offset = measure_clock_offset(*executor_->groups().world, clock_);
+        if (!offset) return offset.errors();
+        record_.clock = *offset;
+        if (Status met = executor_->groups().world->barrier(); !met) return met;
+        last_end_s_ = clock_.seconds() + record_.clock.offset_s;
+        return ok();
+    }
+
+    // This rank is done with a step: its figures set out for the others, those of earlier steps are taken in.
+    Status after_step(std::int64_t step, const StepNumbers& numbers) {
+        waited_.push_back(numbers.waited_s);
+        pending_.push_back(
+            {step,
+             std::make_unique<GatheredNumbers>(
+                 *executor_->groups().world,
+                 std::vector<double>{numbers.loss_sum, numbers.loss_count, numbers.square_sum, numbers.norm,
+                                     clock_.seconds() + record_.clock.offset_s, numbers.waited_s})});
+        while (!pending_.empty() && pending_.front().numbers->test())
+            take_figures();
+        const std::int64_t done = step + 1;
+        const bool last = done == options_.steps;
+        const bool due = options_.checkpoint_every > 0 && done % options_.checkpoint_every == 0;
+        if (writer_ && (due || last)) {
+            if (Status saved = save_checkpoint(*writer_, *executor_, document_, options_, *dataset_, done);
+                !saved)
+                return saved;
+        }
+        return ok();
+    }
+
+    void take_figures() {
+        const Pending pending = std::move(pending_.front());
+        pending_.pop_front();
+        const GatheredNumbers& all = *pending.numbers;
+        StepResult step;
+        step.step = pending.step;
+        step.loss = all.sum(0) / std::max(1.0, all.sum(1));
+        // A norm that some rank knows is the model's; else the squares add up to it, where nothing was
+        // updated in between.
+        if (all.max(3) >= 0) {
+            step.grad_norm = all.max(3);
+        } else if (schedule_.boundary != StepBoundary::None) {
+            step.grad_norm = std::sqrt(all.sum(2));
+        }
+        step.learning_rate =
+            options_.optimizer.rate.at(pending.step, options_.steps, document_.plan.global_batch);
+        const double end = all.max(4);
+        step.step_time_s = std::max(0.0, end - last_end_s_);
+        last_end_s_ = end;
+        const double samples = static_cast<double>(document_.plan.global_batch);
+        const double tokens =
+            document_.graph.counts_tokens ? samples * static_cast<double>(document_.plan.seq_len) : samples;
+        step.tokens_per_s = step.step_time_s > 0 ? tokens / step.step_time_s : 0;
+        step.exposed_communication_s = all.sum(5) / transport_.size();
+        if (pending.step > first_step_) {
+            for (int r = 0; r < transport_.size(); ++r) {
+                waits_.resize(static_cast<std::size_t>(transport_.size()));
+                waits_[static_cast<std::size_t>(r)] += all.of(r, 5);
+            }
+            steady_s_ += step.step_time_s;
+        }
+        result_.steps.push_back(step);
+        if (transport_.rank() != 0) return;
+        metrics_.add(step);
+        if (on_step_) on_step_(step);
+    }
+
+    void keep_events(std::int64_t) {
+        if (options_.trace.empty()) return;
+        for (const TraceEvent& event : executor_->lanes().events()) {
+            record_.events.push_back(event);
+            record_.events.back().step -= static_cast<std::int32_t>(first_step_);
+        }
+        MemorySample sample;
+        sample.time = clock_.now();
+        const MemoryStats memory = backend_.memory();
+        for (const std::size_t bytes : memory.peak_by_use)
+            sample.bytes.push_back(static_cast<std::int64_t>(bytes));
+        record_.memory.push_back(std::move(sample));
+    }
+
+    // Names the rank that the others wait for: it waits hardly at all while each of them waits long.
+    void name_stragglers() {
+        const double steps = static_cast<double>(result_.steps.size()) - 1;
+        if (steps < 1 || waits_.size() < 2 || steady_s_ <= 0) return;
+        const auto least = std::min_element(waits_.begin(), waits_.end());
+        double others = std::numeric_limits<double>::infinity();
+        for (auto it = waits_.begin(); it != waits_.end(); ++it) {
+            if (it != least) others = std::min(others, *it);
+        }
+        const double lead = (others - *least) / steps;
+        if (lead < 0.2 * steady_s_ / steps) return;
+        result_.notes.push_back(fmt::format(
+            "rank {} holds the others up: it waits {:.1f} ms a step, each of them at least {:.1f} ms",
+            least - waits_.begin(), 1e3 * *least / steps, 1e3 * others / steps));
+    }
+
+    Result<TrainResult> finish() {
+        Communicator& world = *executor_->groups().world;
+        while (!pending_.empty()) {
+            GatheredNumbers& next = *pending_.front().numbers;
+            executor_->lanes().wait_until([&] { return next.test(); }, "the figures of the last step");
+            take_figures();
+        }
+        if (writer_) {
+            if (Status written = writer_->wait(); !written) return written.errors();
+        }
+        // Clocks drift: the offset now bounds what the one at the start has become.
+        auto offset = measure_clock_offset(world, clock_);
+        if (!offset) return offset.errors();
+        const double drift = std::abs(offset->offset_s - record_.clock.offset_s);
+        record_.clock.offset_s = (record_.clock.offset_s + offset->offset_s) / 2;
+        record_.clock.uncertainty_s =
+            std::max(record_.clock.uncertainty_s, offset->uncertainty_s) + drift / 2;
+        if (Status gathered = gather_ranks(world); !gathered) return gathered.errors();
+        name_stragglers();
+        if (!options_.trace.empty()) {
+            auto trace = gather_trace(world, executor_->layout(), document_, schedule_, record_,
+                                      options_.steps - first_step_);
+            if (!trace) return trace.errors();
+            if (transport_.rank() == 0) {
+                if (Status written = write_trace_file(*trace, options_.trace); !written)
+                    return written.errors();
+            }
+        }
+        if (Status met = world.barrier(); !met) return met.errors();
+        return std::move(result_);
+    }
+
+    Status gather_ranks(Communicator& world) {
+        const MemoryStats memory = backend_.memory();
+        const RankLayout& layout = executor_->layout();
+        double waited = 0;
+        for (std::size_t i = 1; i < waited_.size(); ++i)
+            waited += waited_[i] / static_cast<double>(waited_.size() - 1);
+        std::vector<double> own = {static_cast<double>(layout.pipeline_rank),
+                                   static_cast<double>(layout.dp_rank),
+                                   static_cast<double>(layout.tp_rank),
+                                   static_cast<double>(memory.peak),
+                                   static_cast<double>(peak_resident_bytes()),
+                                   waited,
+                                   record_.clock.offset_s,
+                                   record_.clock.uncertainty_s};
+        const std::size_t first_use = own.size();
+        for (const std::size_t bytes : memory.peak_by_use)
+            own.push_back(static_cast<double>(bytes));
+        GatheredNumbers all(world, own);
+        if (Status done = all.wait(); !done) return done;
+        for (int r = 0; r < world.size(); ++r) {
+            const auto integer = [&](std::size_t i) { return static_cast<std::int64_t>(all.of(r, i)); };
+            RankResult rank;
+            rank.rank = r;
+            rank.name = fmt::format("PP{} DP{} TP{}", integer(0), integer(1), integer(2));
+            rank.peak_allocated_bytes = integer(3);
+            rank.peak_resident_bytes = integer(4);
+            rank.waited_s = all.of(r, 5);
+            rank.clock_offset_s = all.of(r, 6);
+            rank.clock_uncertainty_s = all.of(r, 7);
+            for (std::size_t use = 0; use < rank.peak_by_use.size(); ++use)
+                rank.peak_by_use[use] = integer(first_use + use);
+            result_.ranks.push_back(std::move(rank));
+        }
+        return ok();
+    }
+
+    struct Pending {
+        std::int64_t step = 0;
+        std::unique_ptr<GatheredNumbers> numbers;
+    };
+
+    const PlanDocument& document_;
+    const TrainOptions& options_;
+    Transport& transport_;
+    Backend& backend_;
+    const OnStep& on_step_;
+    RunClock clock_;
+    std::unique_ptr<Dataset> dataset_;
+    Schedule schedule_;
+    std::unique_ptr<Executor> executor_;
+    std::unique_ptr<CheckpointWriter> writer_;
+    Metrics metrics_;
+    RankRecord record_;
+    TrainResult result_;
+    std::int64_t first_step_ = 0;
+    std::deque<Pending> pending_;
+    std::vector<double> waited_;  // this rank's, by step
+    std::vector<double> waits_;   // every rank's, summed over the steps after the first
+    double steady_s_ = 0, last_end_s_ = 0;
+};
+
+}  // namespace
+
+Result<TrainResult> train(const PlanDocument& document, const TrainOptions& options, Transport& transport,
+                          Backend& backend, const OnStep& on_step) {
+    return Run(document, options, transport, backend, on_step).run();
+}
+
+}  // namespace tw
