@@ -10,7 +10,8 @@ using Key = std::vector<std::int64_t>;
 Key order_key(const std::string& name, const ScheduleShape& shape, const StageCosts* costs) {
     Key key = {shape.ranks,         shape.virtual_stages,
                shape.microbatches,  shape.microbatch_group,
-               shape.vertical_sync, static_cast<std::int64_t>(shape.replicas.size())};
+               shape.vertical_sync, static_cast<std::int64_t>(shape.replicas.size()),
+               shape.steps};
     key.insert(key.end(), shape.replicas.begin(), shape.replicas.end());
     key.insert(key.end(), name.begin(), name.end());
     if (costs == nullptr) return key;

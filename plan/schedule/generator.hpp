@@ -22,6 +22,8 @@ struct ScheduleShape {
     // PipeDream's replicated stages: replicas[s] ranks run stage s, round robin over microbatches. Empty: one
     // each.
     std::vector<int> replicas;
+    // Schedules that never flush: steps that the order spans; 0: as many as show a steady period.
+    int steps = 0;
 };
 
 // Costs that drive some orders (zb-auto); the others ignore them. One entry a virtual stage.

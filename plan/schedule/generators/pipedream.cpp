@@ -69,7 +69,7 @@ class PipeDream final : public ScheduleGenerator {
         std::vector<int> replicas(stages, 1);
         if (!shape.replicas.empty()) replicas = shape.replicas;
         const int workers = std::accumulate(replicas.begin(), replicas.end(), 0);
-        order.steps = steps_for_a_period(shape.microbatches, workers);
+        order.steps = shape.steps > 0 ? shape.steps : steps_for_a_period(shape.microbatches, workers);
         order.backwards_per_update = 1;
         order.ranks.resize(static_cast<std::size_t>(workers));
         const int first_active = (workers + replicas[0] - 1) / replicas[0];

@@ -37,7 +37,7 @@ class PipeDream2bw final : public ScheduleGenerator {
     [[nodiscard]] ComputeOrder generate(const ScheduleShape& shape,
                                         const StageCosts* /*costs*/) const override {
         ComputeOrder order = empty_order(shape, info());
-        order.steps = steps_for_a_period(shape.microbatches, shape.ranks);
+        order.steps = shape.steps > 0 ? shape.steps : steps_for_a_period(shape.microbatches, shape.ranks);
         order.backwards_per_update = shape.microbatches;
         order.weight_versions = 2;
         order.versions_of_rank.assign(order.ranks.size(), 2);
