@@ -39,6 +39,10 @@ WorkShape ParallelPlan::work_shape(const LayerGraph& graph) const {
     shape.gradient_fp32 = precision.gradient_fp32;
     shape.padded_vocab = graph.vocab > 0 ? tw::padded_vocab(graph.vocab, vocab_divisor, mesh.tp) : 0;
     shape.expert_imbalance = expert_imbalance;
+    shape.by_op = recompute == RecomputeMode::SelectiveOps ||
+                  std::any_of(stages.begin(), stages.end(), [](const StageSpec& stage) {
+                      return stage.recompute == RecomputeMode::SelectiveOps;
+                  });
     return shape;
 }
 
@@ -78,6 +82,8 @@ std::string_view to_string(RecomputeMode mode) {
             return "selective";
         case RecomputeMode::Full:
             return "full";
+        case RecomputeMode::SelectiveOps:
+            return "selective-ops";
     }
     TW_CHECK_MSG(false, "unknown recompute mode");
 }

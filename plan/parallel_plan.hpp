@@ -23,7 +23,9 @@ struct DeviceMesh {
     friend bool operator==(const DeviceMesh&, const DeviceMesh&) = default;
 };
 
-enum class RecomputeMode : std::uint8_t { None, Selective, Full };
+// Selective: the attention core (Korthikanti et al. 2022). SelectiveOps: operation by operation
+// (RecomputeByOp).
+enum class RecomputeMode : std::uint8_t { None, Selective, Full, SelectiveOps };
 
 // One virtual stage: consecutive layers [first_layer, last_layer) of the LayerGraph.
 struct StageSpec {
@@ -91,7 +93,8 @@ struct ParallelPlan {
     std::string rank_order = "tp-cp-ep-dp-pp";  // innermost first
     std::string framework = "trainwright";      // whose kernels and defaults are modelled
     Semantics semantics = Semantics::Synchronous;
-    // Schedules that costs decide: the order found, one row a pipeline rank (plan_order.hpp); empty: to be made.
+    // Schedules that costs decide: the order found, one row a pipeline rank (plan_order.hpp); empty: to be
+    // made.
     std::vector<std::string> order;
 
     [[nodiscard]] int stage_count() const { return static_cast<int>(stages.size()); }
@@ -103,7 +106,7 @@ struct ParallelPlan {
 // "tp8 pp16 dp8 mbs1 1f1b zero1 full": the short name in tables.
 std::string summary(const ParallelPlan& plan);
 
-std::string_view to_string(RecomputeMode mode);     // "none", "selective", "full"
+std::string_view to_string(RecomputeMode mode);     // "none", "selective", "full", "selective-ops"
 std::string_view to_string(WorkShape::Cp kind);     // "ring", "all-to-all"
 std::string_view to_string(OptimizerKind kind);     // "adam", ...
 std::string_view to_string(Semantics semantics);    // "synchronous", ...

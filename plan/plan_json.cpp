@@ -23,7 +23,8 @@ constexpr std::int64_t kMaxLayers = std::int64_t{1} << 30;
 
 constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16,
                                     Precision::Fp8};
-constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full};
+constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full,
+                                        RecomputeMode::SelectiveOps};
 constexpr std::array kOptimizers = {OptimizerKind::Adam, OptimizerKind::Sgd, OptimizerKind::SgdMomentum,
                                     OptimizerKind::Lamb};
 constexpr std::array kAttentionKernels = {AttentionKernel::Unfused, AttentionKernel::Flash1,

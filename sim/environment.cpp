@@ -15,8 +15,8 @@ FlopRate Environment::peak(Precision precision) const {
 
 double Environment::usable_memory() const {
     double most = 0;
-    for (int g = 0; g < static_cast<int>(cluster.groups.size()); ++g)
-        most = std::max(most, usable_memory(g));
+    for (const NodeGroup& group : cluster.groups)
+        most = std::max(most, usable_memory(group.device));
     return most;
 }
 

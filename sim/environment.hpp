@@ -28,10 +28,10 @@ struct Environment {
         return cluster.groups[static_cast<std::size_t>(group)];
     }
     // Bytes that a plan may use of a device of this group.
-    [[nodiscard]] double usable_memory(int group) const {
-        return static_cast<double>(node_group(group).device.memory.value) * (1.0 - memory_headroom);
+    [[nodiscard]] double usable_memory(const Device& device) const {
+        return static_cast<double>(device.memory.value) * (1.0 - memory_headroom);
     }
-    // The largest of them over the cluster.
+    // Of the cluster's largest.
     [[nodiscard]] double usable_memory() const;
     // Dense peak of all devices together at a precision.
     [[nodiscard]] FlopRate peak(Precision precision) const;

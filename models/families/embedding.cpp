@@ -1,5 +1,7 @@
 #include "models/families/embedding.hpp"
 
+#include <algorithm>
+
 #include "models/families/work_builder.hpp"
 
 namespace tw {
@@ -105,6 +107,7 @@ LayerWork EmbeddingLayer::work(const WorkShape& shape) const {
     }
     b.never_recomputed();
     b.work.dense_parameters = parameters_of(local_rows);
+    b.work.largest_weight = std::max(b.work.largest_weight, local_rows * s.width);
     b.work.output_bytes = elements * activation_bytes(shape.precision);
     return std::move(b.work);
 }

@@ -16,6 +16,10 @@ Linear logits_of(const WorkBuilder& b, const LmHeadSpec& s) {
     return column_linear("head.logits", rows, s.hidden, false, b.shape.tp);
 }
 
+bool eager_loss(const WorkBuilder& b) {
+    return b.shape.loss == WorkShape::Loss::LogSoftmax || b.unfused();
+}
+
 Linear transform_of(const HeadSpec& s) {
     return replicated_linear("head.dense", s.input_width, s.hidden, true);
 }
@@ -34,14 +38,25 @@ void lm_head_forward(WorkBuilder& b, const LmHeadSpec& s) {
         // flash-attn's cross entropy (csrc/xentropy, inplace_backward), inductor's: reads the logits once.
         b.memory("head.loss", MemoryOpKind::Other, b.e * elements, 5 * elements);
         b.save("head.logits", b.e * elements, Keep::Full);
-    } else if (b.unfused()) {
+    } else if (eager_loss(b)) {
         if (half) b.memory("head.cast", MemoryOpKind::Cast, (b.e + 4) * elements);
         // log_softmax: two reads (maximum and sum), one write.
         b.memory("head.loss", MemoryOpKind::CrossEntropy, 12 * elements, 5 * elements, 2);
         b.save("head.log_probs", 4 * elements, Keep::Full);
-        if (half && !b.shape.autocast) b.save("head.logits", b.e * elements, Keep::Full);
-        w.transient_forward_bytes = std::max(w.transient_forward_bytes, 4 * elements);
-        w.transient_backward_bytes = std::max(w.transient_backward_bytes, 8 * elements);
+        if (b.shape.loss == WorkShape::Loss::LogSoftmax) {
+            // Forward: logits, their copy, the result; over a sharded vocabulary also the shifted copy and
+            // its exponential. Backward: the gradients of both functions; sharded, the gradient, the
+            // exponential and their sum (torch/distributed/tensor/parallel/loss.py, _log_softmax and
+            // _nll_loss_and_log_softmax_backward). The logits leave a hole that no fp32 tensor fits.
+            const double let_go = half ? b.e * elements : 0;
+            w.transient_forward_bytes = let_go + (b.tensor_parallel ? 8 : 4) * elements;
+            w.transient_backward_bytes = (b.tensor_parallel ? 12 : 8) * elements;
+            w.loose_bytes = let_go;
+        } else {
+            if (half && !b.shape.autocast) b.save("head.logits", b.e * elements, Keep::Full);
+            w.transient_forward_bytes = std::max(w.transient_forward_bytes, 4 * elements);
+            w.transient_backward_bytes = std::max(w.transient_backward_bytes, 8 * elements);
+        }
     } else {
         if (half) b.memory("head.cast", MemoryOpKind::Cast, (b.e + 4) * elements);
         // Vocabulary-parallel cross entropy (Megatron-LM, _VocabParallelCrossEntropy): maximum (4),
@@ -79,7 +94,7 @@ void lm_head_backward(WorkBuilder& b, const LmHeadSpec& s) {
     }
     // Eager: the target's gradient is cleared (4), then log_softmax's backward reads it and the result and
     // writes (12). Vocabulary-parallel: the target's probability less one, then times the loss's gradient.
-    if (b.unfused()) {
+    if (eager_loss(b)) {
         b.memory("head.loss", MemoryOpKind::CrossEntropy, 16 * elements, 3 * elements, 2);
     } else {
         b.memory("head.loss", MemoryOpKind::Other, 8 * elements, 3 * elements, 2);
@@ -161,6 +176,7 @@ LayerWork HeadLayer::work(const WorkShape& shape) const {
     b.never_recomputed();
     const std::int64_t rows = shape.padded_vocab > 0 ? shape.padded_vocab : s.vocab;
     b.work.dense_parameters = parameters_of(ceil_div(rows, shape.tp));
+    b.work.largest_weight = std::max(b.work.largest_weight, ceil_div(rows, shape.tp) * s.input_width);
     b.work.output_bytes = 0;
     return std::move(b.work);
 }

@@ -18,6 +18,9 @@ struct Linear {
     std::int64_t local_n = 0, local_k = 0;  // one rank's
     std::int64_t bias = 0, local_bias = 0;  // entries; a row-parallel bias is held whole by every rank
     Shard shard = Shard::Replicated;
+    // Outputs of the products that a model without fused projections issues one after the other (query, key,
+    // value; gate, up), on one rank; zeros: one product.
+    std::array<std::int64_t, 3> products{};
 
     [[nodiscard]] std::int64_t parameters() const { return n * k + bias; }
     [[nodiscard]] std::int64_t local_parameters() const { return local_n * local_k + local_bias; }

@@ -152,6 +152,7 @@ LayerWork TransformerBlock::work(const WorkShape& shape) const {
         b.linear_forward(projection, b.rows);
     }
     s.parallel ? parallel_forward(b, s) : sequential_forward(b, s);
+    b.recompute_by_op();
     if (s.mtp_vocab > 0) {
         const LmHeadSpec head{s.hidden, s.mtp_vocab};
         lm_head_forward(b, head);

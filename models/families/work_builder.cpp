@@ -87,6 +87,11 @@ void WorkBuilder::linear_forward(const Linear& l, std::int64_t m) {
         memory(l.name, MemoryOpKind::Cast, 3 * d(m) * d(l.local_k));
     }
     gemm(l.name, m, l.local_n, l.local_k, GemmForm::Forward);
+    work.largest_weight = std::max(work.largest_weight, l.local_n * l.local_k);
+    if (shape.by_op) {
+        products_.resize(work.forward.size());
+        products_.back() = l.products;
+    }
 }
 
 void WorkBuilder::linear_backward(const Linear& l, std::int64_t m, bool reduce_input) {
@@ -118,6 +123,9 @@ void WorkBuilder::weight_grad_extras(const Linear& l, std::int64_t copies) {
         // Read the new gradient, read and write the sum.
         const double sum = shape.gradient_fp32 ? 4 : e;
         memory(l.name, MemoryOpKind::GradAccumulate, parameters * (e + 2 * sum));
+    } else if (!shape.gradient_fp32) {
+        // The product reads the 16-bit sum that it adds to.
+        memory(l.name, MemoryOpKind::GradAccumulate, parameters * e, 0, 0);
     }
 }
 
@@ -133,8 +141,14 @@ void WorkBuilder::norm_forward(const char* name, const NormSpec& norm, std::int6
     const double elements = d(rows) * d(width);
     // A decomposed RMS norm is six framework operations (power, mean, add, rsqrt, two products); a layer norm
     // is one.
-    const double dispatches = unfused() && norm.kind == NormKind::Rms ? 6 : 1;
-    memory(name, MemoryOpKind::Norm, 2 * r * elements, 5 * elements, dispatches);
+    // Their bytes in fp32: the square 8, the mean 4, the two products 16; of 16-bit elements also the casts
+    // to fp32 and back, 6 each, and 4 less for the last product (PyTorch aten/src/ATen/native/layer_norm.cpp,
+    // rms_norm, composite until 2.8; transformers modeling_llama.py, LlamaRMSNorm).
+    if (unfused() && norm.kind == NormKind::Rms) {
+        memory(name, MemoryOpKind::Other, (r < 4 ? 36 : 28) * elements, 5 * elements, 6);
+    } else {
+        memory(name, MemoryOpKind::Norm, 2 * r * elements, 5 * elements);
+    }
     if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
 }
 
@@ -142,9 +156,14 @@ void WorkBuilder::norm_backward(const char* name, const NormSpec& norm, std::int
                                 const char* add_name) {
     const double elements = d(rows) * d(width);
     if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
-    const double dispatches = unfused() && norm.kind == NormKind::Rms ? 9 : 1;
-    memory(name, MemoryOpKind::Norm, 3 * r * elements, 8 * elements,
-           dispatches);  // dy and x read, dx written
+    // Decomposed, in fp32: the weight's product 8 for the input, 12 and 4 for the weight; the other product 8
+    // for the input, 12 and 4 for the factor; the square 12; the sum of both paths 12. 16-bit elements halve
+    // the first three and add two casts of 6.
+    if (unfused() && norm.kind == NormKind::Rms) {
+        memory(name, MemoryOpKind::Other, 72 * elements, 8 * elements, 9);
+    } else {
+        memory(name, MemoryOpKind::Norm, 3 * r * elements, 8 * elements);  // dy and x read, dx written
+    }
     if (add_name != nullptr) memory(add_name, MemoryOpKind::Add, 3 * r * elements);
 }
 
@@ -163,6 +182,60 @@ void WorkBuilder::residual_backward(const char* name, std::int64_t width) {
     const double elements = d(rows) * d(width);
     if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
     if (shape.dropout) memory(name, MemoryOpKind::Dropout, (2 * e + 1) * elements);
+}
+
+void WorkBuilder::recompute_by_op() {
+    if (!shape.by_op) return;
+    RecomputeByOp by_op;
+    products_.resize(work.forward.size());
+    int products = 0;  // counted over the block; every second one runs again
+    // The outputs that nothing in the backward reads (of the projections that end a branch) are kept by an
+    // eager policy and dropped by a compiler (functorch/partitioners.py saves what the backward needs).
+    const auto ends_branch = [&](std::size_t i) {
+        for (std::size_t k = i + 1; k < work.forward.size(); ++k) {
+            if (std::holds_alternative<CollectiveOp>(work.forward[k].body)) continue;
+            const auto* next = std::get_if<MemoryOp>(&work.forward[k].body);
+            return next != nullptr &&
+                   (next->kind == MemoryOpKind::BiasDropoutAdd || next->kind == MemoryOpKind::Add ||
+                    next->kind == MemoryOpKind::Dropout);
+        }
+        return true;
+    };
+    for (std::size_t i = 0; i < work.forward.size(); ++i) {
+        const Op& op = work.forward[i];
+        if (op.recompute == RecomputeLevel::None) continue;
+        if (const auto* a = std::get_if<Attention>(&op.body)) {
+            const double queries = d(a->batch) * d(a->heads) * d(a->seq_q);
+            by_op.kept_bytes += queries * (d(a->head_dim_v) * e + 4);  // and the softmax's statistics
+            continue;
+        }
+        if (const auto* c = std::get_if<CollectiveOp>(&op.body);
+            c != nullptr && c->kind == CollectiveKind::ReduceScatter) {
+            if (unfused() || !ends_branch(i)) by_op.kept_bytes += c->bytes / shape.tp;
+            continue;
+        }
+        const auto* g = std::get_if<Gemm>(&op.body);
+        if (g == nullptr || g->batch > 1 || g->groups > 1) {  // batched and grouped products have other names
+            by_op.again.push_back(op);
+            continue;
+        }
+        std::array<std::int64_t, 3> parts = products_[i];
+        if (parts[0] == 0) parts[0] = g->n;
+        std::int64_t again = 0;
+        for (const std::int64_t n : parts) {
+            if (n == 0) continue;
+            if (++products % 2 == 0) {
+                again += n;
+            } else if (unfused() || !ends_branch(i)) {
+                by_op.kept_bytes += d(g->m) * d(n) * e;
+            }
+        }
+        if (again == 0) continue;
+        Op part = op;
+        std::get<Gemm>(part.body).n = again;
+        by_op.again.push_back(std::move(part));
+    }
+    work.by_op = std::move(by_op);
 }
 
 void WorkBuilder::never_recomputed() {

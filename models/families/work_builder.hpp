@@ -3,6 +3,9 @@
 // kernels.
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include "models/families/block_spec.hpp"
 #include "models/families/linear.hpp"
 #include "models/graph/layer_graph.hpp"
@@ -73,6 +76,9 @@ class WorkBuilder {
     void residual_forward(const char* name, std::int64_t width);
     void residual_backward(const char* name, std::int64_t width);
 
+    // Fills in work.by_op from the forward operations so far, where the shape asks for it.
+    void recompute_by_op();
+
     // Recomputation is of blocks: what embeddings and heads keep stays, and their operations run once.
     void never_recomputed();
 
@@ -84,6 +90,8 @@ class WorkBuilder {
     Phase phase_ = Phase::Forward;
     RecomputeLevel recompute_ = RecomputeLevel::Full;
     bool join_next_ = false;
+    // Outputs of the products of each forward operation (Linear::products), by its place in work.forward.
+    std::vector<std::array<std::int64_t, 3>> products_;
 };
 
 }  // namespace tw

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,11 +37,13 @@ struct WorkShape {
     bool gradient_fp32 = true;  // gradients accumulated in fp32 (4 bytes), else in `precision`
     // Separate: logits, their fp32 copy and its gradient are three tensors. InPlace: the copy turns into
     // probabilities and those into the gradient. Fused: one kernel on the logits, which turn into their
-    // gradient.
-    enum class Loss : std::uint8_t { Separate, InPlace, Fused } loss = Loss::Separate;
+    // gradient. LogSoftmax: PyTorch's eager cross entropy of the fp32 copy, of logits that are let go before
+    // the backward, whatever runs compiled around it.
+    enum class Loss : std::uint8_t { Separate, InPlace, Fused, LogSoftmax } loss = Loss::Separate;
     std::int64_t padded_vocab =
         0;  // rows of the embedding and the head, all ranks together; 0: the model's own
     double expert_imbalance = 1.0;  // tokens of the most loaded expert-parallel rank over the mean, >= 1
+    bool by_op = false;             // fill in what recomputation by operation needs (LayerWork::ByOp)
 
     friend bool operator==(const WorkShape&, const WorkShape&) = default;
 };
@@ -54,16 +57,27 @@ struct SavedTensor {
     enum class Keep : std::uint8_t { Boundary, Full, Selective } keep = Keep::Full;
 };
 
+// Recomputation operation by operation: the outputs of fused attention, of the reduce-scatters of sequence
+// parallelism and of every other matrix product are kept, everything else runs again (torchtitan,
+// parallelize_llama.py, _save_list and _get_custom_policy: selective_ac_option = 'op').
+struct RecomputeByOp {
+    std::vector<Op> again;  // forward operations of the backward pass, in execution order
+    double kept_bytes = 0;  // outputs, beside the tensors of Keep::Boundary
+};
+
 struct LayerWork {
     std::vector<Op> forward;   // in execution order
     std::vector<Op> backward;  // in execution order; phase tells input and weight gradients apart
     std::vector<SavedTensor> saved;
     double transient_forward_bytes = 0;   // largest temporaries alive inside the layer beyond `saved`
     double transient_backward_bytes = 0;  // (fp32 logits and their gradient in the head)
+    double loose_bytes = 0;               // holes among the temporaries that no tensor of the layer fits
+    std::int64_t largest_weight = 0;      // parameters of the largest tensor
     double output_bytes = 0;              // the boundary activation a rank sends to the next stage
     std::int64_t dense_parameters = 0;    // held by one rank, sharded over tp; gradients reduced over dp*cp
     std::int64_t expert_parameters = 0;   // held by one rank, sharded over ep and etp; reduced over edp
     double routed_fraction = 0;           // MoE: active share of expert parameters, for MFU
+    std::optional<RecomputeByOp> by_op;   // of blocks, where WorkShape::by_op asks for it
 };
 
 // A layer's arithmetic. One implementation a layer type (models/families); stateless and thread-safe.

@@ -7,15 +7,25 @@ namespace tw {
 namespace {
 
 constexpr std::array kFactsDeepSpeed = {
-    FrameworkFact{"step_bytes", "4: the partition's gradient in fp32",
-                  "DeepSpeed runtime/zero/stage_1_and_2.py, step: single_grad_partition; "
-                  "runtime/fp16/fused_optimizer.py alike"},
+    FrameworkFact{
+        "step_bytes", "2, then 4: the partition's gradient flat, and in fp32",
+        "DeepSpeed runtime/zero/stage_1_and_2.py, step: single_grad_partition = flatten(...).to(...); "
+        "runtime/fp16/fused_optimizer.py alike"},
+    FrameworkFact{"norm_in_double", "yes",
+                  "DeepSpeed runtime/zero/stage_1_and_2.py, get_grad_norm_direct: g.data.double().norm(2)"},
+    FrameworkFact{
+        "flat_gather_elements", "5e8",
+        "DeepSpeed runtime/zero/config.py, allgather_bucket_size; all_gather into a list of tensors "
+        "makes a flat one first (PyTorch ProcessGroupNCCL.cpp, allgather: outputFlattened)"},
     FrameworkFact{
         "fused_elementwise", "the model's own eager modules",
         "DeepSpeed wraps a torch module and replaces no kernel of it in training (runtime/engine.py)"},
     FrameworkFact{"gradient_fp32", "in the parameters' precision",
                   "DeepSpeed runtime/config.py, grad_accum_dtype: model dtype"},
     FrameworkFact{"bucket", "5e8 elements", "DeepSpeed runtime/zero/config.py, reduce_bucket_size"},
+    FrameworkFact{
+        "live_parameters", "1e9 + 5e7",
+        "DeepSpeed runtime/zero/config.py, stage3_max_live_parameters, stage3_prefetch_bucket_size"},
     FrameworkFact{"overlap_grad_reduce", "from ZeRO stage 3 on",
                   "DeepSpeed runtime/zero/config.py, overlap_comm"},
 };
@@ -24,9 +34,16 @@ constexpr std::array kFactsMegatron = {
     FrameworkFact{
         "scatter_gather", "pipeline transfers split over tp",
         "DeepSpeed runtime/pipe/engine.py: is_pipe_partitioned = is_model_parallel, and gradients alike"},
-    FrameworkFact{"step_bytes", "4: the partition's gradient in fp32",
-                  "DeepSpeed runtime/zero/stage_1_and_2.py, step: single_grad_partition; "
-                  "runtime/fp16/fused_optimizer.py alike"},
+    FrameworkFact{
+        "step_bytes", "2, then 4: the partition's gradient flat, and in fp32",
+        "DeepSpeed runtime/zero/stage_1_and_2.py, step: single_grad_partition = flatten(...).to(...); "
+        "runtime/fp16/fused_optimizer.py alike"},
+    FrameworkFact{"norm_in_double", "yes",
+                  "DeepSpeed runtime/zero/stage_1_and_2.py, get_grad_norm_direct: g.data.double().norm(2)"},
+    FrameworkFact{
+        "flat_gather_elements", "5e8",
+        "DeepSpeed runtime/zero/config.py, allgather_bucket_size; all_gather into a list of tensors "
+        "makes a flat one first (PyTorch ProcessGroupNCCL.cpp, allgather: outputFlattened)"},
     FrameworkFact{"fused_elementwise", "Megatron's kernels",
                   "microsoft/Megatron-DeepSpeed keeps megatron/fused_kernels"},
     FrameworkFact{"grad_accumulation_fused", "off",
@@ -51,12 +68,38 @@ constexpr std::array kFactsBigScience = {
     kFactsMegatron[5],
     kFactsMegatron[6],
     kFactsMegatron[7],
+    kFactsMegatron[8],
+    kFactsMegatron[9],
+    FrameworkFact{
+        "lazy_kernels", "no",
+        "bigscience train/tr11-176B-ml/tr11-176B-ml.slurm: PyTorch of early 2022, CUDA before 11.7"},
     FrameworkFact{
         "zero_stage", "1",
         "bigscience train/tr3-1B3-baseline/tr3m-1B3-pile.slurm and tr1-13B-round1.slurm: ZERO_STAGE=1"},
     FrameworkFact{"dropout", "0.1 and 0.1", "tr3m-1B3-pile.slurm and tr11-176B-ml.slurm set neither"},
     FrameworkFact{"heads", "96",
                   "bigscience train/tr11-176B-ml/chronicles-prequel.md: NHEADS=96 with hidden 14400"},
+};
+
+constexpr std::array kFactsTr11 = {
+    FrameworkFact{
+        "launch_blocking", "yes",
+        "bigscience train/tr11-176B-ml/tr11-176B-ml.slurm: CUDA_LAUNCH_BLOCKING=1, \"do not remove or "
+        "the training will hang\"; chronicles-prequel.md, dealing with JZ hanging"},
+    kFactsBigScience[0],
+    kFactsBigScience[1],
+    kFactsBigScience[2],
+    kFactsBigScience[3],
+    kFactsBigScience[4],
+    kFactsBigScience[5],
+    kFactsBigScience[6],
+    kFactsBigScience[7],
+    kFactsBigScience[8],
+    kFactsBigScience[9],
+    kFactsBigScience[10],
+    kFactsBigScience[11],
+    kFactsBigScience[12],
+    kFactsBigScience[13],
 };
 
 constexpr FrameworkDefaults make_deepspeed() {
@@ -68,8 +111,12 @@ constexpr FrameworkDefaults make_deepspeed() {
     d.gradient_fp32 = d.reduce_fp32 = false;
     d.gradient_buffer = false;
     d.step_bytes = 4;
+    d.step_flat_bytes = 2;
+    d.norm_in_double = true;
+    d.flat_gather_elements = 5e8;
     d.bucket_bytes = 1e9;
     d.vocab_divisor = 1;
+    d.live_parameters = 1e9 + 5e7;
     d.facts = kFactsDeepSpeed;
     return d;
 }
@@ -86,6 +133,9 @@ constexpr FrameworkDefaults megatron(std::string_view name, std::string_view ver
     d.gradient_fp32 = d.reduce_fp32 = false;
     d.gradient_buffer = false;
     d.step_bytes = 4;
+    d.step_flat_bytes = 2;
+    d.norm_in_double = true;
+    d.flat_gather_elements = 5e8;
     d.dropout = true;
     d.bucket_bytes = 1e9;
     d.facts = kFactsMegatron;
@@ -97,7 +147,17 @@ constexpr FrameworkDefaults make_bigscience() {
         megatron("megatron-deepspeed-bigscience", "bigscience-workshop/Megatron-DeepSpeed, 2021-2022");
     d.zero_stage = 1;
     d.heads = 96;
+    d.lazy_kernels = false;
     d.facts = kFactsBigScience;
+    return d;
+}
+
+constexpr FrameworkDefaults make_tr11() {
+    FrameworkDefaults d = make_bigscience();
+    d.name = "megatron-deepspeed-tr11";
+    d.versions = "bigscience-workshop/Megatron-DeepSpeed as run on A100 for the 176B model, 2022";
+    d.launch_blocking = true;
+    d.facts = kFactsTr11;
     return d;
 }
 
@@ -107,5 +167,6 @@ const FrameworkDefaults kDeepSpeed = make_deepspeed();
 const FrameworkDefaults kMegatronDeepSpeed =
     megatron("megatron-deepspeed", "microsoft/Megatron-DeepSpeed, 2021-2023");
 const FrameworkDefaults kBigScience = make_bigscience();
+const FrameworkDefaults kBigScienceTr11 = make_tr11();
 
 }  // namespace tw

@@ -8,7 +8,6 @@
 
 #include <span>
 #include <string>
-#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -47,7 +46,21 @@ struct FrameworkDefaults {
     // Gradients live in one buffer from the start, and buckets are views of it; else the backward makes each
     // gradient and the next step frees it.
     bool gradient_buffer = true;
-    double step_bytes = 0;  // that the optimizer's step allocates for each parameter it updates
+    // What the optimizer's step allocates for each parameter it updates: at its peak, and before it in a flat
+    // copy of the gradients. Then what sends the updated parameters: a gather of so many elements at a time
+    // into a flat buffer (0: in place).
+    double step_bytes = 0, step_flat_bytes = 0, flat_gather_elements = 0;
+    bool norm_in_double = false;       // the gradient norm copies a tensor at a time to fp64
+    bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF
+    bool stream_pools = false;         // gathers and reduced gradients are allocated on streams of their own
+    bool launch_blocking = false;      // CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
+    bool lazy_kernels = true;          // the context loads kernels at their first use (CUDA 11.7 and later)
+    int buckets_in_flight = 1;
+    // ZeRO-3: bytes that kernels move for each parameter between flat buffers and tensors, after a gather and
+    // before a reduction.
+    double gather_copy_bytes = 0, reduce_copy_bytes = 0;
+    bool fused_optimizer = true;  // one kernel reads and writes everything once
+    double live_parameters = 0;   // ZeRO-3 keeps up to so many gathered; 0: a layer and the one prefetched
     int zero_stage = 0;
     double bucket_bytes = 25.0 * 1024 * 1024;
     double bucket_parameters_per_dp = 0;  // > 0: a bucket holds max(40e6, this * dp) gradients instead
@@ -59,7 +72,8 @@ struct FrameworkDefaults {
     bool scatter_gather = false;
     bool sequence_parallel = false;  // where tp > 1 and the run does not say
 
-    bool full_recompute = false;       // where the run does not say; else nothing is recomputed
+    bool full_recompute = false;   // where the run does not say; else nothing is recomputed
+    bool selective_by_op = false;  // what "selective" means: operation by operation, else the attention core
     std::int64_t vocab_divisor = 128;  // padded vocabulary: a multiple of this times tp
     std::int64_t heads = 0;            // where the run does not say; 0: hidden / 128
     std::int64_t vocab = 50257;        // where the run does not say

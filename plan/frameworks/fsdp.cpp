@@ -19,6 +19,11 @@ constexpr std::array kFactsComposer = {
         "Composer mixed precision (param_dtype bf16); submit_benchmarks.py: low_precision_layernorm"},
     FrameworkFact{"reduce", "DEFAULT: fp32, PURE: bf16",
                   "composer/trainer/mosaic_fsdp.py, get_mixed_precision"},
+    FrameworkFact{
+        "reduce_copy_bytes", "4, and 6 where the reduction is in fp32",
+        "PyTorch 1.13 distributed/fsdp/flat_param.py: the flat gradient is the concatenation of its "
+        "views' (split's backward); fully_sharded_data_parallel.py, _post_backward_hook: cast to "
+        "reduce_dtype"},
     FrameworkFact{"overlap", "gathers prefetched, reductions beside the backward",
                   "PyTorch FSDP; llm-foundry yamls: limit_all_gathers, backward_prefetch (FSDP's default)"},
     FrameworkFact{"vocab_divisor", "1", "the yamls state 50368"},
@@ -29,6 +34,21 @@ constexpr std::array kFactsTorchtitan = {
         "attention", "scaled_dot_product_attention: FlashAttention-2",
         "torchtitan models/llama/model.py, F.scaled_dot_product_attention (PyTorch 2.6: flash before cuDNN)"},
     FrameworkFact{"reduce", "fp32", "torchtitan config mixed_precision_reduce: float32"},
+    FrameworkFact{"loss", "cross_entropy of an fp32 copy, eager; logits freed before the backward",
+                  "torchtitan train.py, loss_fn (\"compiling loss function causes CUDA errors, turning off "
+                  "for now\") and del pred"},
+    FrameworkFact{"expandable_segments", "on",
+                  "torchtitan run_llama_train.sh, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
+    FrameworkFact{"gather_copy_bytes, reduce_copy_bytes", "4 and 6",
+                  "PyTorch distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out "
+                  "(bf16 to bf16) and foreach_reduce_scatter_copy_in (bf16 to fp32)"},
+    FrameworkFact{
+        "stream_pools", "yes",
+        "PyTorch distributed/fsdp/_fully_shard/_fsdp_collectives.py: foreach_all_gather allocates on "
+        "the copy-in stream, foreach_reduce on the reduce-scatter stream"},
+    FrameworkFact{"selective_by_op", "yes",
+                  "torchtitan train_configs/llama3_8b.toml, selective_ac_option = 'op'; "
+                  "parallelize_llama.py, _save_list"},
     FrameworkFact{"compiled", "per transformer block where the run says so",
                   "torchtitan parallelize_llama.py, apply_compile"},
     FrameworkFact{"vocab_divisor", "1", "torchtitan pads nothing"},
@@ -62,6 +82,7 @@ constexpr FrameworkDefaults composer(std::string_view name, bool pure) {
     d.flash_hopper = AttentionKernel::Flash2;
     d.fused_elementwise = false;
     d.reduce_fp32 = !pure;
+    d.reduce_copy_bytes = pure ? 4 : 4 + 6;
     d.loss = WorkShape::Loss::Fused;
     d.facts = kFactsComposer;
     return d;
@@ -71,6 +92,11 @@ constexpr FrameworkDefaults torchtitan(std::string_view name, bool compiled) {
     FrameworkDefaults d =
         fsdp(name, compiled ? "torchtitan 2024-12, torch.compile" : "torchtitan 2024-12, eager");
     d.fused_elementwise = d.compiled = compiled;
+    d.selective_by_op = true;
+    d.loss = WorkShape::Loss::LogSoftmax;
+    d.gather_copy_bytes = 4;
+    d.reduce_copy_bytes = 6;
+    d.expandable_segments = d.stream_pools = true;
     d.sequence_parallel = true;
     d.facts = kFactsTorchtitan;
     return d;

@@ -7,10 +7,17 @@ namespace tw {
 namespace {
 
 constexpr std::array kFacts = {
-    FrameworkFact{"step_bytes", "4 + 8: the gradient in fp32; AdamW's square root and denominator",
-                  "InternEvo solver/optimizer/hybrid_zero_optim.py, flat_fp32_avg_grads; PyTorch 1.13 "
-                  "optim/adamw.py, _multi_tensor_adamw: exp_avg_sq_sqrt, denom"},
-    FrameworkFact{"bucket", "512 MiB", "InternEvo configs/7B_sft.py, reduce_bucket_size"},
+    FrameworkFact{
+        "step_bytes", "4 + 8: the gradient in fp32; AdamW's square root and its quotient",
+        "InternEvo solver/optimizer/hybrid_zero_optim.py, _step: flat_fp32_avg_grads; "
+        "train/pipeline.py: torch.optim.AdamW, fused from PyTorch 2.1 on; doc/en/install.md: images "
+        "with PyTorch 1.13.1; its optim/adamw.py, _single_tensor_adamw: exp_avg_sq.sqrt() / ..."},
+    FrameworkFact{"fused_optimizer", "no", "the same"},
+    FrameworkFact{"step_flat_bytes", "2: the gradients flat in bf16",
+                  "InternEvo solver/optimizer/hybrid_zero_optim.py, _step: flat_fp16_avg_grads"},
+    FrameworkFact{"bucket", "512 Mi elements, two in flight",
+                  "InternEvo configs/7B_sft.py, reduce_bucket_size; hybrid_zero_optim.py counts elements "
+                  "(num_elements_in_bucket) and flattens the next bucket while one is in progress"},
     FrameworkFact{"overlap_grad_reduce", "yes", "InternEvo configs/7B_sft.py, overlap_sync_grad=True"},
     FrameworkFact{"overlap_param_gather", "no", "InternEvo configs/7B_sft.py, overlap_sync_param=False"},
     FrameworkFact{"gradient_fp32", "no: gradients in bf16",
@@ -35,7 +42,10 @@ constexpr FrameworkDefaults make() {
     d.step_bytes = 12;
     d.zero_stage = 1;
     d.overlap_grad_reduce = true;
-    d.bucket_bytes = 512.0 * 1024 * 1024;
+    d.step_flat_bytes = 2;
+    d.fused_optimizer = false;
+    d.bucket_bytes = 2 * 512.0 * 1024 * 1024;
+    d.buckets_in_flight = 2;
     d.vocab_divisor = 1;
     d.facts = kFacts;
     return d;

@@ -81,6 +81,23 @@ constexpr std::array kFactsCore = {
                   "Megatron-LM core/distributed/distributed_data_parallel.py"},
 };
 
+constexpr std::array kFactsNemo = {
+    kFactsCore[0],
+    kFactsCore[1],
+    kFactsCore[3],
+    kFactsCore[4],
+    kFactsCore[5],
+    kFactsCore[6],
+    kFactsCore[7],
+    kFactsCore[8],
+    kFactsCore[9],
+    kFactsCore[10],
+    FrameworkFact{"gradient_fp32", "no: accumulated and sent in bf16",
+                  "Megatron-Bridge scripts/performance/configs/deepseek/deepseek_llm_pretrain.py and its "
+                  "siblings; NeMo collections/llm/recipes, pretrain_performance_optimizations: "
+                  "grad_reduce_in_fp32 = False"},
+};
+
 constexpr std::array kFactsReadme = {
     kFactsCore[0],
     kFactsCore[1],
@@ -177,6 +194,13 @@ constexpr FrameworkDefaults make_readme() {
     return d;
 }
 
+constexpr FrameworkDefaults make_nemo() {
+    FrameworkDefaults d = core("nemo", "NeMo and Megatron-Bridge performance recipes, 2024-2025");
+    d.gradient_fp32 = d.reduce_fp32 = false;
+    d.facts = kFactsNemo;
+    return d;
+}
+
 constexpr FrameworkDefaults make_functional() {
     FrameworkDefaults d = base();
     d.name = "megatron-functional";
@@ -199,6 +223,6 @@ const FrameworkDefaults kMegatron2022 = make_2022();
 const FrameworkDefaults kMegatron2023 = make_2023();
 const FrameworkDefaults kMegatron2024 = make_readme();
 const FrameworkDefaults kMegatronFunctional = make_functional();
-const FrameworkDefaults kNemo = core("nemo", "NeMo and Megatron-Bridge performance recipes, 2024-2025");
+const FrameworkDefaults kNemo = make_nemo();
 
 }  // namespace tw

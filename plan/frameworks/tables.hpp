@@ -10,7 +10,7 @@ extern const FrameworkDefaults kTrainwright;
 extern const FrameworkDefaults kMegatron, kMegatron2021, kMegatron2022, kMegatron2023, kMegatron2024,
     kMegatronFunctional, kNemo;
 // deepspeed.cpp
-extern const FrameworkDefaults kDeepSpeed, kMegatronDeepSpeed, kBigScience;
+extern const FrameworkDefaults kDeepSpeed, kMegatronDeepSpeed, kBigScience, kBigScienceTr11;
 // fsdp.cpp
 extern const FrameworkDefaults kComposer, kComposerPure, kTorchtitan, kTorchtitanEager, kMaxText;
 // internevo.cpp

@@ -49,16 +49,20 @@ bool runs_again(RecomputeMode mode, RecomputeLevel level) {
             return level == RecomputeLevel::Selective;
         case RecomputeMode::Full:
             return level != RecomputeLevel::None;
+        case RecomputeMode::SelectiveOps:  // by its own list
+            return false;
     }
     return false;
 }
 
-bool dropped(RecomputeMode mode, SavedTensor::Keep keep) {
+bool dropped(const LayerWork& work, RecomputeMode mode, SavedTensor::Keep keep) {
     switch (mode) {
         case RecomputeMode::None:
             return false;
         case RecomputeMode::Selective:
             return keep == SavedTensor::Keep::Selective;
+        case RecomputeMode::SelectiveOps:
+            return work.by_op && keep != SavedTensor::Keep::Boundary;
         case RecomputeMode::Full:
             return keep != SavedTensor::Keep::Boundary;
     }
@@ -74,6 +78,10 @@ void visit_layer_ops(const LayerWork& work, RecomputeMode recompute, Opcode opco
         return;
     }
     if (opcode != Opcode::BackwardWeight) {
+        if (recompute == RecomputeMode::SelectiveOps && work.by_op) {
+            for (const Op& op : work.by_op->again)
+                visit(op, true);
+        }
         for (const Op& op : work.forward) {
             if (runs_again(recompute, op.recompute)) visit(op, true);
         }
@@ -87,14 +95,17 @@ void visit_layer_ops(const LayerWork& work, RecomputeMode recompute, Opcode opco
 double saved_bytes(const LayerWork& work, RecomputeMode recompute) {
     double bytes = 0;
     for (const SavedTensor& t : work.saved)
-        bytes += dropped(recompute, t.keep) ? 0 : t.bytes;
+        bytes += dropped(work, recompute, t.keep) ? 0 : t.bytes;
+    if (recompute == RecomputeMode::SelectiveOps && work.by_op) bytes += work.by_op->kept_bytes;
     return bytes;
 }
 
 double recomputed_bytes(const LayerWork& work, RecomputeMode recompute) {
     double bytes = 0;
     for (const SavedTensor& t : work.saved)
-        bytes += dropped(recompute, t.keep) ? t.bytes : 0;
+        bytes += dropped(work, recompute, t.keep) ? t.bytes : 0;
+    if (recompute == RecomputeMode::SelectiveOps && work.by_op)
+        bytes = std::max(0.0, bytes - work.by_op->kept_bytes);
     return bytes;
 }
 

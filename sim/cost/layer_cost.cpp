@@ -68,6 +68,7 @@ class PhaseBuilder {
             if (!beside) compute = comm;
             join_after_kernel_ = beside && !call->overlaps;
             count(axis_of(call->axis), cost.seconds, call->bytes, !beside);
+            if (context_.launch_blocking) host = max_rows(host, comm);
         } else {
             compute = add_to_row(max_rows(compute, host), cost.time);
             phase_.kernel_s += cost.seconds;
@@ -75,6 +76,7 @@ class PhaseBuilder {
             phase_.flops += op_flops(op).value;
             if (join_after_kernel_) compute = max_rows(compute, comm);
             join_after_kernel_ = false;
+            if (context_.launch_blocking) host = max_rows(host, compute);
         }
     }
 
@@ -87,6 +89,13 @@ class PhaseBuilder {
         compute = max_rows(compute, comm);
         phase_.uncertainty.add(cost.source, cost.sigma_s);
         count(phase_.dp, cost.seconds, bytes, false);
+    }
+
+    void kernel(const OpCost& cost) {
+        auto& compute = phase_.matrix.row(CostStream::Compute);
+        compute = add_to_row(compute, cost.time);
+        phase_.kernel_s += cost.seconds;
+        phase_.uncertainty.add(cost.source, cost.sigma_s);
     }
 
     // A reduction of what compute has just made; nothing in this stage waits for it.
@@ -118,7 +127,11 @@ class PhaseBuilder {
 }  // namespace
 
 LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
-    std::vector<OpCost> forward(work.forward.size()), backward(work.backward.size());
+    const std::vector<Op> none;
+    const std::vector<Op>& by_op = work.by_op ? work.by_op->again : none;
+    std::vector<OpCost> forward(work.forward.size()), backward(work.backward.size()), again(by_op.size());
+    for (std::size_t i = 0; i < again.size(); ++i)
+        again[i] = op_cost(context, by_op[i]);
     for (std::size_t i = 0; i < forward.size(); ++i)
         forward[i] = op_cost(context, work.forward[i]);
     for (std::size_t i = 0; i < backward.size(); ++i)
@@ -141,24 +154,37 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                                     context.expert_shard);
     }
 
-    phases_.resize(3 * kOpcodes);
-    for (const RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
+    const auto copy = [&](double bytes_each) {
+        Op op;
+        op.body = MemoryOp{MemoryOpKind::Copy, bytes_each * (dense + expert)};
+        op.host_dispatches = 0;
+        return bytes_each > 0 && context.zero3 ? op_cost(context, op) : OpCost{};
+    };
+    const OpCost copy_out = copy(context.gather_copy_bytes), copy_in = copy(context.reduce_copy_bytes);
+    const auto cost_of = [&](const Op& op) -> const OpCost& {
+        const auto in = [&](const std::vector<Op>& ops) {
+            return &op >= ops.data() && &op < ops.data() + ops.size();
+        };
+        if (in(work.forward)) return forward[static_cast<std::size_t>(&op - work.forward.data())];
+        if (in(by_op)) return again[static_cast<std::size_t>(&op - by_op.data())];
+        return backward[static_cast<std::size_t>(&op - work.backward.data())];
+    };
+    phases_.resize((work.by_op ? 4 : 3) * kOpcodes);
+    for (const RecomputeMode mode :
+         {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full, RecomputeMode::SelectiveOps}) {
+        if (mode == RecomputeMode::SelectiveOps && !work.by_op) continue;
         for (const Opcode opcode :
              {Opcode::Forward, Opcode::Backward, Opcode::BackwardInput, Opcode::BackwardWeight}) {
             PhaseBuilder builder(context);
             if (context.zero3 && opcode != Opcode::BackwardWeight) {
                 builder.prefetch(gather, dense * context.parameter_bytes);
                 if (expert > 0) builder.prefetch(gather_expert, expert * context.parameter_bytes);
+                builder.kernel(copy_out);
             }
-            visit_layer_ops(work, mode, opcode, [&](const Op& op, bool recomputed) {
-                const bool is_forward =
-                    &op >= work.forward.data() && &op < work.forward.data() + work.forward.size();
-                const OpCost& cost = is_forward
-                                         ? forward[static_cast<std::size_t>(&op - work.forward.data())]
-                                         : backward[static_cast<std::size_t>(&op - work.backward.data())];
-                builder.add(op, cost, recomputed);
-            });
+            visit_layer_ops(work, mode, opcode,
+                            [&](const Op& op, bool recomputed) { builder.add(op, cost_of(op), recomputed); });
             if (context.zero3 && (opcode == Opcode::Backward || opcode == Opcode::BackwardWeight)) {
+                builder.kernel(copy_in);
                 builder.release(scatter, dense * context.gradient_bytes);
                 if (context.replica.size > 1) {
                     builder.release(reduce, dense * context.gradient_bytes / std::max(1, context.shard.size));

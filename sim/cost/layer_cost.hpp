@@ -21,14 +21,16 @@ struct CostContext {
     GroupPlacement tp, cp, ep, etp;  // of the collectives inside a layer
     AxisSet free_axes = {};          // what-if: communication along these takes no time
     double dispatch_s = 0;           // host seconds for one dispatched framework op
+    bool launch_blocking = false;    // the host waits for every kernel
     bool overlap_tp = false;         // tensor-parallel collectives run beside the GEMM that follows them
     // ZeRO-3: each layer's parameters are gathered before use (prefetched) and its gradients scattered after
     // its backward, over `shard`; with HSDP the shards are then reduced over `replica`.
     bool zero3 = false;
-    GroupPlacement shard, replica;  // dense parameters
-    GroupPlacement expert_shard;    // expert parameters
-    double parameter_bytes = 2;     // of one gathered parameter
-    double gradient_bytes = 4;      // of one reduced gradient
+    GroupPlacement shard, replica;                        // dense parameters
+    GroupPlacement expert_shard;                          // expert parameters
+    double parameter_bytes = 2;                           // of one gathered parameter
+    double gradient_bytes = 4;                            // of one reduced gradient
+    double gather_copy_bytes = 0, reduce_copy_bytes = 0;  // moved by kernels, for each parameter
 };
 
 struct OpCost {
@@ -45,7 +47,9 @@ class LayerCost {
     LayerCost(const LayerWork& work, const CostContext& context);
 
     [[nodiscard]] const PhaseCost& phase(RecomputeMode mode, Opcode opcode) const {
-        return phases_[static_cast<std::size_t>(mode) * kOpcodes + static_cast<std::size_t>(opcode)];
+        // A layer that is not recomputed by operation runs as it is.
+        const std::size_t place = static_cast<std::size_t>(mode) * kOpcodes;
+        return phases_[(place < phases_.size() ? place : 0) + static_cast<std::size_t>(opcode)];
     }
 
   private:

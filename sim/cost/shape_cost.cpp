@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "plan/frameworks/framework.hpp"
 #include "sim/memory/model_states.hpp"
 
 namespace tw {
@@ -29,6 +30,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(w.gradient_fp32);
     add(w.padded_vocab);
     add_real(w.expert_imbalance);
+    add(w.by_op);
     for (const GroupPlacement* g : {&k.tp, &k.cp, &k.ep, &k.etp, &k.shard, &k.replica, &k.expert_shard}) {
         add(g->size);
         add(g->nodes);
@@ -38,8 +40,11 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     }
     add(k.zero3);
     add(k.overlap_tp);
+    add(k.launch_blocking);
     add(k.parameter_bytes);
     add(k.gradient_bytes);
+    add_real(k.gather_copy_bytes);
+    add_real(k.reduce_copy_bytes);
     add(k.node_group);
     return key;
 }
@@ -70,6 +75,10 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
         if (graph.experts > 0) key.expert_shard = placement.group({Axis::Edp});
     }
     key.overlap_tp = plan.overlap.tp;
+    const FrameworkDefaults& defaults = framework_defaults(plan.framework);
+    key.launch_blocking = defaults.launch_blocking;
+    key.gather_copy_bytes = defaults.gather_copy_bytes;
+    key.reduce_copy_bytes = defaults.reduce_copy_bytes;
     // FSDP gathers in the compute precision (mixed_precision.param_dtype), whatever it stores.
     key.parameter_bytes = bytes_per_element(plan.precision.compute);
     key.gradient_bytes = bytes_per_element(plan.precision.gradient_reduce);
@@ -90,6 +99,9 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     context.dispatch_s = environment.dispatch_s;
     context.free_axes = environment.free_axes;
     context.overlap_tp = key.overlap_tp;
+    context.launch_blocking = key.launch_blocking;
+    context.gather_copy_bytes = key.gather_copy_bytes;
+    context.reduce_copy_bytes = key.reduce_copy_bytes;
     context.zero3 = key.zero3;
     context.shard = key.shard;
     context.replica = key.replica;
@@ -104,6 +116,7 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
         cost->weight_gradient_bytes.push_back(weight_gradient_bytes(work));
         work.forward = {};
         work.backward = {};
+        if (work.by_op) work.by_op->again = {};
     }
     std::shared_ptr<const ShapeCost> result = std::move(cost);
     shapes_.add(std::move(flat_key), result, size_of(*result));

@@ -10,6 +10,7 @@
 #include "plan/trace/trace.hpp"
 #include "sim/cost/plan_cost.hpp"
 #include "sim/environment.hpp"
+#include "sim/memory/rank_memory.hpp"
 #include "sim/report/report.hpp"
 #include "sim/schedule_cache.hpp"
 
@@ -21,6 +22,7 @@ struct StageFootprint {
     double held_for_weight = 0;     // of these, until BackwardWeight
     double transient_forward = 0;   // beyond the saved ones while the forward runs
     double transient_backward = 0;  // recomputed activations of one layer, logits' gradient, temporaries
+    double loose = 0;               // between the loss's tensors, where no other tensor fits
 };
 
 StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, const ShapeCost& shape);
@@ -48,12 +50,8 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
 // The ledger's totals alone, for searches: the same numbers without their names. What does not depend on the
 // ZeRO stage is computed once.
 struct MemoryBase {
-    struct Rank {
-        double dense = 0, expert = 0, largest_layer = 0;  // parameters
-        double allocated = 0, reserved = 0;               // beside states and buffers
-        double capacity = 0;                              // of its devices
-    };
-    std::vector<Rank> ranks;
+    std::vector<RankFootprint> ranks;              // point into the environment
+    std::vector<std::uint32_t> peak_instructions;  // of each rank's program
 };
 MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
                        std::span<const std::uint16_t> rank_of_stage,

@@ -100,8 +100,16 @@ UpdateTraffic update_traffic(const ParallelPlan& plan, double dense, double expe
     // (distributed.py, zero_grad_buffer).
     double prepare = updated * b.gradient;
     if (plan.precision.compute == Precision::Fp16) prepare += 2 * updated * b.gradient;
-    if (framework_defaults(plan.framework).gradient_buffer) prepare += (dense + expert) * b.gradient;
-    return {updated * (b.gradient + master + 2 * b.states), prepare, updated * (b.gradient + b.parameter)};
+    const FrameworkDefaults& defaults = framework_defaults(plan.framework);
+    if (defaults.gradient_buffer) prepare += (dense + expert) * b.gradient;
+    // Without a buffer, ZeRO's optimizers copy the gradients into flat buckets and back (DeepSpeed
+    // stage_1_and_2.py, allreduce_and_copy; InternEvo hybrid_zero_optim.py, unflatten_and_copy).
+    if (!defaults.gradient_buffer && (plan.zero_stage == 1 || plan.zero_stage == 2))
+        prepare += 4 * (dense + expert) * b.gradient;
+    // One operation after the other (PyTorch 1.13 optim/adamw.py, _single_tensor_adamw): decay 8, each moment
+    // 8 + 12, square root, quotient and epsilon 8 each, update 16; the compute copy 6 more.
+    const double step = defaults.fused_optimizer ? b.gradient + master + 2 * b.states : 88 + 6;
+    return {updated * step, prepare, updated * (b.gradient + b.parameter)};
 }
 
 double weight_gradient_bytes(const LayerWork& work) {

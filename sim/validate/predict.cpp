@@ -86,6 +86,8 @@ Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, const P
     const StageMemory* read = nullptr;
     for (const StageMemory& m : ledger) {
         p.fits = p.fits && m.fits();
+        const int first_device = m.rank * c.plan.mesh.devices() / c.plan.mesh.pp;  // ranks: pp outermost
+        if (row.memory_of_first_node && first_device >= c.cluster.groups.front().type.devices) continue;
         if (read == nullptr || row.memory_of_last_stage ||
             read_bytes(m, row.memory_kind) > read_bytes(*read, row.memory_kind)) {
             read = &m;

@@ -45,8 +45,9 @@ struct TruthRow {
     double step_time_s = 0;   // 0: not measured
     double memory_bytes = 0;  // 0: not measured, or not a measurement
     MemoryKind memory_kind = MemoryKind::None;
-    bool memory_of_last_stage = false;  // read on the last pipeline rank; else the largest over ranks
-    Errors errors;                      // fields of the row that could not be read
+    // Read on the last pipeline rank, or on the first node; else the largest over ranks.
+    bool memory_of_last_stage = false, memory_of_first_node = false;
+    Errors errors;  // fields of the row that could not be read
 };
 
 // A document of any of the three shapes. Fails where it is none of them; a row with an unreadable field is

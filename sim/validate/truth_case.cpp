@@ -161,7 +161,9 @@ void apply_row(const TruthRow& row, const FrameworkDefaults& defaults, const Dev
     plan.zero_shard =
         plan.zero_stage > 0 && shard > 1 && shard < replicas && replicas % shard == 0 ? shard : 0;
     if (row.recompute.rfind("full", 0) == 0) plan.recompute = RecomputeMode::Full;
-    if (row.recompute == "selective") plan.recompute = RecomputeMode::Selective;
+    if (row.recompute == "selective") {
+        plan.recompute = defaults.selective_by_op ? RecomputeMode::SelectiveOps : RecomputeMode::Selective;
+    }
     if (row.recompute == "none") plan.recompute = RecomputeMode::None;
     if (row.async_tp) plan.overlap.tp = true;
     if (row.overlap_grad_reduce) plan.overlap.grad_reduce = true;
@@ -181,7 +183,7 @@ Result<const FrameworkDefaults*> framework_of(const TruthRow& row) {
                : says(row.precision, "bf16_params") ? "pytorch-bf16"
                                                     : "pytorch";
     } else if (says(f, "bigscience") || (says(source, "bigscience") && says(f, "deepspeed"))) {
-        name = "megatron-deepspeed-bigscience";
+        name = says(lower(row.gpu), "a100") ? "megatron-deepspeed-tr11" : "megatron-deepspeed-bigscience";
     } else if (says(f, "megatron-deepspeed")) {
         name = "megatron-deepspeed";
     } else if (says(f, "nemo") || says(f, "megatron-bridge")) {

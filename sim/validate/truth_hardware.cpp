@@ -90,13 +90,13 @@ Result<Cluster> cluster_of(const TruthRow& row, int devices) {
     Cluster cluster;
     cluster.name = fmt::format("{}:{}", node_name, devices);
     NodeGroup group{std::move(node), std::move(*device), 1};
-    if (devices < group.type.devices) {
-        group.type = part_of_node(group.type, devices);
-    } else if (devices % group.type.devices == 0) {
-        group.nodes = devices / group.type.devices;
-    } else {
-        return reason(fmt::format("{} GPUs do not fill nodes of {}", devices, group.type.devices));
-    }
+    // A job takes equal parts of as few nodes as hold it: 128 GPUs of racks of 72 are two times 64 (Slurm's
+    // topology/block plugin places whole segments of equal size in each NVLink domain).
+    int nodes = (devices + group.type.devices - 1) / group.type.devices;
+    while (devices % nodes != 0)
+        ++nodes;
+    group.nodes = nodes;
+    if (devices / nodes < group.type.devices) group.type = part_of_node(group.type, devices / nodes);
     cluster.groups.push_back(std::move(group));
     return cluster;
 }

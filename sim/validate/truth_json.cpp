@@ -63,6 +63,9 @@ void read_memory(const JsonObject& object, TruthRow& row) {
                       : contains(kind, "peak reserved") ? MemoryKind::Reserved
                                                         : MemoryKind::Allocated;
     row.memory_bytes = value * (device || contains(kind, "gib") ? kGiB : 1e9);
+    // nvidia-smi shows the node it runs on; where nobody says that more nodes were read, that is the first
+    // (bigscience experiments/tr3m-1B3.md: a layout that reads 13 GB runs out of memory on devices of 16).
+    row.memory_of_first_node = contains(kind, "nvidia-smi") && !contains(kind, "max");
 }
 
 TruthRow main_row(const JsonObject& object, Errors& errors) {

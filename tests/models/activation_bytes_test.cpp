@@ -1,4 +1,6 @@
 // Saved activations against the published formulas, to the byte.
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "models/load_model.hpp"
@@ -144,6 +146,55 @@ TEST(ActivationBytes, LogitsAndTheirLoss) {
     EXPECT_DOUBLE_EQ(logits, 393.0 * kMiB);
     EXPECT_DOUBLE_EQ(copy, 786.0 * kMiB);
     EXPECT_DOUBLE_EQ(head.transient_backward_bytes, 786.0 * kMiB);
+}
+
+TEST(ActivationBytes, RecomputeByOperationKeepsEverySecondProduct) {
+    // Llama 3 8B, two sequences of 8192: torchtitan keeps the outputs of q, v, gate and down (the first,
+    // third, fifth and seventh product), of attention and its statistics, and the block's input; k, the
+    // projection and up run again (parallelize_llama.py, _get_custom_policy).
+    const auto model = load_model("llama3-8b");
+    ASSERT_TRUE(model);
+    WorkShape shape;
+    shape.microbatch = 2;
+    shape.seq_len = 8192;
+    shape.by_op = true;
+    shape.fused_elementwise = false;
+    const double tokens = 2 * 8192;
+    const LayerModel& layer = *model->graph.layer(1).model;
+    const LayerWork eager = layer.work(shape);
+    ASSERT_TRUE(eager.by_op);
+    const double q = 4096, kv = 1024, ffn = 14336, statistics = 4 * 32;
+    EXPECT_DOUBLE_EQ(eager.by_op->kept_bytes, tokens * (2 * (q + kv + q + ffn + q) + statistics));
+    std::vector<std::int64_t> again;
+    for (const Op& op : eager.by_op->again) {
+        EXPECT_FALSE(std::holds_alternative<Attention>(op.body)) << op.name;
+        if (const auto* g = std::get_if<Gemm>(&op.body)) again.push_back(g->n);
+    }
+    EXPECT_EQ(again, (std::vector<std::int64_t>{1024, 4096, 14336}));
+    // A compiler saves only what the backward reads: not the output of down.
+    shape.fused_elementwise = true;
+    EXPECT_DOUBLE_EQ(layer.work(shape).by_op->kept_bytes, tokens * (2 * (q + kv + q + ffn) + statistics));
+    shape.by_op = false;
+    EXPECT_FALSE(layer.work(shape).by_op);
+}
+
+TEST(ActivationBytes, EagerCrossEntropyOfFreedLogits) {
+    // torchtitan, two sequences of 8192, 128256 entries: the fp32 result is kept; the forward holds the
+    // logits and their copy beside it, the backward two gradients.
+    const auto model = load_model("llama3-8b");
+    ASSERT_TRUE(model);
+    WorkShape shape;
+    shape.microbatch = 2;
+    shape.seq_len = 8192;
+    shape.loss = WorkShape::Loss::LogSoftmax;
+    const double elements = 2 * 8192 * 128256.0;
+    const LayerWork head = model->graph.layer(model->graph.size() - 1).model->work(shape);
+    for (const SavedTensor& t : head.saved)
+        EXPECT_NE(t.name, "head.logits");
+    EXPECT_DOUBLE_EQ(head.transient_forward_bytes, 6 * elements);
+    EXPECT_DOUBLE_EQ(head.transient_backward_bytes, 8 * elements);
+    EXPECT_DOUBLE_EQ(head.loose_bytes, 2 * elements);
+    EXPECT_EQ(head.largest_weight, 128256 * 4096);
 }
 
 TEST(ActivationBytes, FullRecomputeOfALongSequenceShrinksWithContextParallelism) {

@@ -70,7 +70,7 @@ TEST(Frameworks, BucketsFollowTheRow) {
     plan.mesh.dp = 64;
     EXPECT_DOUBLE_EQ(bucket_bytes(plan), 4 * 64e6);
     plan.framework = "internevo";
-    EXPECT_DOUBLE_EQ(bucket_bytes(plan), 512.0 * 1024 * 1024);
+    EXPECT_DOUBLE_EQ(bucket_bytes(plan), 2 * 512.0 * 1024 * 1024);  // elements of bf16
     plan.framework = "pytorch";
     EXPECT_DOUBLE_EQ(bucket_bytes(plan), 25.0 * 1024 * 1024);
     plan.bucket_bytes = 7;

@@ -1,0 +1,48 @@
+// What one pipeline rank holds: model states, buffers and activations at the peak, what the allocator keeps
+// reserved beside them, what the device shows. Bare numbers; the ledger (ledger.hpp) names them.
+#pragma once
+
+#include "models/hardware/cluster.hpp"
+#include "sim/memory/model_states.hpp"
+
+namespace tw {
+
+// Of a rank, whatever the ZeRO stage.
+struct RankFootprint {
+    double dense = 0, expert = 0;  // parameters
+    double largest_block = 0;      // parameters of the largest layer that is gathered by itself
+    double outside_blocks = 0;     // parameters of embeddings and heads
+    double largest_weight = 0;     // parameters of the largest tensor
+    double sync_buffers = 0;       // bytes, of the gradient synchronisation
+    double activations = 0, transient = 0, weight_stash = 0;  // bytes, at the dynamic peak
+    double loose = 0;                // bytes between the loss's tensors that no other tensor fits
+    Device const* device = nullptr;  // the smallest that the rank uses
+    double capacity = 0;             // what a plan may use of it
+};
+
+// Two instants compete for the peak: while the compute instruction of the dynamic peak runs, gradients are
+// held where an earlier microbatch (or a buffer that lives from the start) made them; at the optimizer's step
+// no activation is.
+struct RankMemory {
+    ModelStateBytes states;
+    bool at_step = false;                          // the peak is the optimizer's step
+    bool holds_gradients = true;                   // at the peak
+    double buckets = 0;                            // of gradients being sent
+    double gathered = 0, unsharded_gradients = 0;  // ZeRO-3; at the dynamic peak
+    double step = 0;                               // allocated by the step
+    double allocated = 0;
+    // Freed blocks that stay reserved: gradients and temporaries of the step while activations are at their
+    // peak or the other way round, pools of other streams, holes that nothing fits. The allocator gives them
+    // back before it fails, so that they decide nothing about fitting (c10/cuda/CUDACachingAllocator.cpp,
+    // release_cached_blocks).
+    double cached = 0;
+    double reserved = 0;
+    double device = 0;  // as nvidia-smi shows
+};
+
+RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& footprint);
+
+// In the allocator's blocks of 2 MiB (kRoundLarge).
+double in_blocks(double bytes);
+
+}  // namespace tw
