@@ -10,6 +10,8 @@ Activation activation_of(ActivationKind kind, const ModelStyle& style) {
     switch (kind) {
         case ActivationKind::Gelu:
             return style.gelu;
+        case ActivationKind::GeluNew:
+            return Activation::GeluTanh;
         case ActivationKind::Relu:
             return Activation::Relu;
         case ActivationKind::Silu:
