@@ -36,14 +36,15 @@ Result<const Module*> open() {
         ModuleFunction function = nullptr;
         *reinterpret_cast<void**>(&function) = dlsym(handle, kModuleSymbol);
         const Module* module = function != nullptr ? function() : nullptr;
-        if (module == nullptr || module->version != kModuleVersion || module->backend_bytes != sizeof(Backend)) {
+        if (module == nullptr || module->version != kModuleVersion ||
+            module->backend_bytes != sizeof(Backend)) {
             return Error{ErrorCode::Failure, "the CUDA module is of another build of trainwright",
                          path.string(), "build both together"};
         }
         return module;
     }
-    return Error{ErrorCode::Failure, fmt::format("no CUDA module: {} is not there", paths.front().string()), "cuda",
-                 "build with -DTRAINWRIGHT_CUDA=ON, or run on --backend cpu"};
+    return Error{ErrorCode::Failure, fmt::format("no CUDA module: {} is not there", paths.front().string()),
+                 "cuda", "build with -DTRAINWRIGHT_CUDA=ON, or run on --backend cpu"};
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const Backe
     if (name == "cuda") {
         const Result<const cuda::Module*> module = cuda::load_module();
         if (!module) return module.errors();
-        return (*module)->make_backend(options.device, options.tf32);
+        const int count = options.share ? (*module)->device_count() : 0;
+        return (*module)->make_backend(count > 0 ? options.device % count : options.device, options.tf32);
     }
     return Error{ErrorCode::Usage, fmt::format("unknown backend '{}'", name), "backend",
                  fmt::format("{}", fmt::join(backend_names(), ", "))};

@@ -11,9 +11,10 @@
 namespace tw {
 
 struct BackendOptions {
-    int threads = 1;    // cpu: of the kernels
-    int device = 0;     // cuda: index among the visible ones
-    bool tf32 = false;  // cuda: fp32 products on tensor cores, inputs rounded to 10 bits
+    int threads = 1;     // cpu: of the kernels
+    int device = 0;      // cuda: index among the visible ones
+    bool share = false;  // cuda: modulo their number, so that several ranks may use one
+    bool tf32 = false;   // cuda: fp32 products on tensor cores, inputs rounded to 10 bits
 };
 
 // "cpu", "cuda".

@@ -28,6 +28,7 @@ class CpuBackend final : public Backend {
     [[nodiscard]] std::string_view name() const override { return "cpu"; }
     [[nodiscard]] std::string description() const override;
     [[nodiscard]] bool host_memory() const override { return true; }
+    [[nodiscard]] bool holds(const void*) const override { return false; }
 
     void release_cached() override { pool_.release(); }
     void copy_from_host(const Tensor& to, const void* from) override;

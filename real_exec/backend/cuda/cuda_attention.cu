@@ -1,6 +1,6 @@
 // Attention that stores neither scores nor probabilities (Dao et al. 2022); the backward computes them again
-// from the log-sum-exp. 16-bit heads of up to 128 go to tensor cores (cuda_attention_tiles.cu); the kernels here
-// take any type and up to 256: a warp a query (a key, for the gradients of keys and values).
+// from the log-sum-exp. 16-bit heads of up to 128 go to tensor cores (cuda_attention_tiles.cu); the kernels
+// here take any type and up to 256: a warp a query (a key, for the gradients of keys and values).
 #include "real_exec/backend/cuda/attention_args.hpp"
 #include "real_exec/backend/cuda/cuda_backend.hpp"
 
@@ -78,7 +78,8 @@ TW_KERNEL forward_kernel(AttentionArgs a, Heads<const T> q, Heads<const T> k, He
 }
 
 template <class T>
-TW_KERNEL delta_kernel(AttentionArgs a, Heads<const T> out, Heads<const T> dout, std::int64_t rows, float* delta) {
+TW_KERNEL delta_kernel(AttentionArgs a, Heads<const T> out, Heads<const T> dout, std::int64_t rows,
+                       float* delta) {
     const unsigned lane = threadIdx.x % 32;
     const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
     const std::int64_t head = blockIdx.y;
@@ -110,7 +111,8 @@ TW_KERNEL query_grad_kernel(AttentionArgs a, Heads<const T> q, Heads<const T> k,
         const std::int64_t key = begin + lane;
         float ds = 0;
         if (key < last) {
-            const float p = __expf(dot(queries[warp], k.at(base + key, kv, a.dim), a.dim) * a.scale - lse[index]);
+            const float p =
+                __expf(dot(queries[warp], k.at(base + key, kv, a.dim), a.dim) * a.scale - lse[index]);
             float g = dot(grads[warp], v.at(base + key, kv, a.dim), a.dim);
             if (a.dropout.on) g *= a.dropout.mask(a.dropout_row(sample, head, query) + key);
             ds = p * (g - delta[index]);
@@ -122,8 +124,9 @@ TW_KERNEL query_grad_kernel(AttentionArgs a, Heads<const T> q, Heads<const T> k,
 }
 
 template <class T>
-TW_KERNEL key_grad_kernel(AttentionArgs a, Heads<const T> q, Heads<const T> k, Heads<const T> v, const float* lse,
-                          const float* delta, Heads<const T> dout, Heads<T> dk, Heads<T> dv) {
+TW_KERNEL key_grad_kernel(AttentionArgs a, Heads<const T> q, Heads<const T> k, Heads<const T> v,
+                          const float* lse, const float* delta, Heads<const T> dout, Heads<T> dk,
+                          Heads<T> dv) {
     TW_SHARED float keys[kWarps][kMaxDim];
     TW_SHARED float values[kWarps][kMaxDim];
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -181,7 +184,8 @@ AttentionArgs args_of(const AttentionCall& s, const MatrixView& q, const MatrixV
 // Whether every row of every head starts at 16 bytes.
 template <class... M>
 bool tiles_fit(const AttentionCall& s, const MatrixView& q, const M&... others) {
-    return q.dtype != DType::F32 && s.head_dim % 8 == 0 && s.head_dim <= 128 && wide(q) && (wide(others) && ...);
+    return q.dtype != DType::F32 && s.head_dim % 8 == 0 && s.head_dim <= 128 && wide(q) &&
+           (wide(others) && ...);
 }
 
 Grid grid_of(std::int64_t rows, std::int64_t heads, std::int64_t batch) {
@@ -219,9 +223,9 @@ void CudaBackend::attention_backward(const AttentionCall& s, const MatrixView& q
         launch("attention_delta", delta_kernel<T>, grid_of(q.rows, s.heads, 1), kThreads, 0, stream_, a,
                heads_of<const T>(out), heads_of<const T>(dout), q.rows, delta);
         if (tiles_fit(s, q, k, v, dout, dq, dk, dv)) return;
-        launch("attention_query_grad", query_grad_kernel<T>, grid_of(s.seq_len, s.heads, s.batch), kThreads, 0,
-               stream_, a, heads_of<const T>(q), heads_of<const T>(k), heads_of<const T>(v), lse.as<float>(),
-               delta, heads_of<const T>(dout), heads_of<T>(dq));
+        launch("attention_query_grad", query_grad_kernel<T>, grid_of(s.seq_len, s.heads, s.batch), kThreads,
+               0, stream_, a, heads_of<const T>(q), heads_of<const T>(k), heads_of<const T>(v),
+               lse.as<float>(), delta, heads_of<const T>(dout), heads_of<T>(dq));
         launch("attention_key_grad", key_grad_kernel<T>, grid_of(s.seq_len, s.kv_heads, s.batch), kThreads, 0,
                stream_, a, heads_of<const T>(q), heads_of<const T>(k), heads_of<const T>(v), lse.as<float>(),
                delta, heads_of<const T>(dout), heads_of<T>(dk), heads_of<T>(dv));

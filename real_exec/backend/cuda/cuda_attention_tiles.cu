@@ -1,7 +1,7 @@
 // Attention on tensor cores: tiles of queries against tiles of keys (Dao 2023, FlashAttention-2, algorithms 1
-// and 2), next tiles on their way while the current ones are multiplied. The gradient of queries has a kernel of
-// its own, which computes the probabilities once more, so that no sum is made by atomics and a run repeats bit
-// by bit.
+// and 2), next tiles on their way while the current ones are multiplied. The gradient of queries has a kernel
+// of its own, which computes the probabilities once more, so that no sum is made by atomics and a run repeats
+// bit by bit.
 #include "real_exec/backend/cuda/attention_args.hpp"
 #include "real_exec/backend/cuda/tensor_core.hpp"
 
@@ -55,7 +55,7 @@ TW_KERNEL forward_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, Hea
     constexpr int kThreads = kQ * 2;
     TW_DYNAMIC_SHARED(shared);
     T* query_tile = reinterpret_cast<T*>(shared);
-    T* key_tiles = query_tile + kQ * kDim;    // two, in turn
+    T* key_tiles = query_tile + kQ * kDim;  // two, in turn
     T* value_tiles = key_tiles + 2 * kK * kDim;
     const int warp_row = static_cast<int>(threadIdx.x / 32) * 16;
     const std::int64_t head = blockIdx.y, sample = blockIdx.z, base = sample * a.seq;
@@ -153,8 +153,8 @@ TW_KERNEL forward_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, Hea
 // ---- gradient of queries: a block of kQ queries against all keys that they see ----
 
 template <class T, int kDim, int kQ, int kK>
-TW_KERNEL query_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, Heads<const T> v, const float* lse,
-                           const float* delta, Heads<const T> dout, Heads<T> dq) {
+TW_KERNEL query_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, Heads<const T> v,
+                           const float* lse, const float* delta, Heads<const T> dout, Heads<T> dq) {
     constexpr int kThreads = kQ * 2;
     TW_DYNAMIC_SHARED(shared);
     T* query_tile = reinterpret_cast<T*>(shared);
@@ -167,8 +167,8 @@ TW_KERNEL query_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, 
     const std::int64_t first_query = static_cast<std::int64_t>(gridDim.x - 1 - blockIdx.x) * kQ;
     const std::int64_t last_query = (first_query + kQ < a.seq ? first_query + kQ : a.seq) - 1;
     const auto load = [&](std::int64_t begin, int stage) {
-        load_tile<T, kDim, kK, kThreads>(key_tiles + stage * kK * kDim, k.at(base, kv, a.dim), k.ld, begin, a.seq,
-                                         a.dim);
+        load_tile<T, kDim, kK, kThreads>(key_tiles + stage * kK * kDim, k.at(base, kv, a.dim), k.ld, begin,
+                                         a.seq, a.dim);
         load_tile<T, kDim, kK, kThreads>(value_tiles + stage * kK * kDim, v.at(base, kv, a.dim), v.ld, begin,
                                          a.seq, a.dim);
         copies_commit();
@@ -176,7 +176,8 @@ TW_KERNEL query_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, 
     const std::int64_t end = a.last_key(last_query);
     std::int64_t begin = a.first_key(first_query) / kK * kK;
     load_tile<T, kDim, kQ, kThreads>(query_tile, q.at(base, head, a.dim), q.ld, first_query, a.seq, a.dim);
-    load_tile<T, kDim, kQ, kThreads>(grad_tile, dout.at(base, head, a.dim), dout.ld, first_query, a.seq, a.dim);
+    load_tile<T, kDim, kQ, kThreads>(grad_tile, dout.at(base, head, a.dim), dout.ld, first_query, a.seq,
+                                     a.dim);
     load(begin, 0);
 
     float result[kDim / 8][4] = {};
@@ -223,8 +224,9 @@ TW_KERNEL query_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, 
 // ---- gradients of keys and values: a block of kK keys, 16 a warp, against all queries that see them ----
 
 template <class T, int kDim, int kQ, int kK>
-TW_KERNEL key_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, Heads<const T> v, const float* lse,
-                         const float* delta, Heads<const T> dout, Heads<T> dk, Heads<T> dv) {
+TW_KERNEL key_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, Heads<const T> v,
+                         const float* lse, const float* delta, Heads<const T> dout, Heads<T> dk,
+                         Heads<T> dv) {
     constexpr int kThreads = kK * 2;
     TW_DYNAMIC_SHARED(shared);
     T* key_tile = reinterpret_cast<T*>(shared);
@@ -241,8 +243,8 @@ TW_KERNEL key_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, He
     const std::int64_t tiles = (a.last_query(last_key) - first + kQ - 1) / kQ;
     const auto load = [&](std::int64_t step, int stage) {
         const std::int64_t head = kv * group + step / tiles, begin = first + step % tiles * kQ;
-        load_tile<T, kDim, kQ, kThreads>(query_tiles + stage * kQ * kDim, q.at(base, head, a.dim), q.ld, begin,
-                                         a.seq, a.dim);
+        load_tile<T, kDim, kQ, kThreads>(query_tiles + stage * kQ * kDim, q.at(base, head, a.dim), q.ld,
+                                         begin, a.seq, a.dim);
         load_tile<T, kDim, kQ, kThreads>(grad_tiles + stage * kQ * kDim, dout.at(base, head, a.dim), dout.ld,
                                          begin, a.seq, a.dim);
         copies_commit();
@@ -284,9 +286,8 @@ TW_KERNEL key_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, He
                 const std::int64_t query = begin + column, key = first_key + warp_row + row_of(i);
                 const float mask =
                     a.dropout.on ? a.dropout.mask(a.dropout_row(sample, head, query) + key) : 1.0F;
-                const float own = query < a.seq && a.sees(query, key)
-                                      ? exp2f(p[n][i] * scale - tile_lse[column])
-                                      : 0.0F;
+                const float own =
+                    query < a.seq && a.sees(query, key) ? exp2f(p[n][i] * scale - tile_lse[column]) : 0.0F;
                 g[n][i] = own * (g[n][i] * mask - tile_lse[kQ + column]);
                 p[n][i] = own * mask;
             }
@@ -330,8 +331,8 @@ void backward(const AttentionArgs& a, std::int64_t batch, const MatrixView& q, c
     constexpr int kQ = kDim == 64 ? 64 : 32;  // queries at a time: what 255 registers a thread hold
     launch("attention_query_grad_tiles", query_grad_tiles<T, kDim, kTile, kTile>,
            tile_grid(a.seq, kTile, a.heads, batch), 2 * kTile, 6 * kTile * kDim * sizeof(T), stream, a,
-           heads_of<const T>(q), heads_of<const T>(k), heads_of<const T>(v), lse, delta, heads_of<const T>(dout),
-           heads_of<T>(dq));
+           heads_of<const T>(q), heads_of<const T>(k), heads_of<const T>(v), lse, delta,
+           heads_of<const T>(dout), heads_of<T>(dq));
     launch("attention_key_grad_tiles", key_grad_tiles<T, kDim, kQ, kTile>,
            tile_grid(a.seq, kTile, a.kv_heads, batch), 2 * kTile,
            (2 * kTile + 4 * kQ) * kDim * sizeof(T) + 4 * kQ * sizeof(float), stream, a, heads_of<const T>(q),
@@ -341,8 +342,9 @@ void backward(const AttentionArgs& a, std::int64_t batch, const MatrixView& q, c
 
 }  // namespace
 
-void attention_forward_tiles(const AttentionArgs& a, std::int64_t batch, const MatrixView& q, const MatrixView& k,
-                             const MatrixView& v, const MatrixView& out, float* lse, Stream stream) {
+void attention_forward_tiles(const AttentionArgs& a, std::int64_t batch, const MatrixView& q,
+                             const MatrixView& k, const MatrixView& v, const MatrixView& out, float* lse,
+                             Stream stream) {
     tile_types(q.dtype, [&](auto t) {
         using T = decltype(t);
         if (a.dim <= 64) {

@@ -6,7 +6,10 @@
 namespace tw::cuda {
 
 CudaBackend::CudaBackend(DeviceInfo device, bool tf32)
-    : device_(std::move(device)), stream_(make_stream()), gemm_(make_gemm(tf32)), host_word_(pinned_allocate(64)) {}
+    : device_(std::move(device)),
+      stream_(make_stream()),
+      gemm_(make_gemm(tf32)),
+      host_word_(pinned_allocate(64)) {}
 
 CudaBackend::~CudaBackend() {
     cuda::synchronize(stream_);
@@ -29,8 +32,8 @@ void* CudaBackend::raw_allocate(std::size_t bytes) {
         data = pool_.allocate(bytes);
     }
     if (data == nullptr) {
-        std::fprintf(stderr, "out of device memory: %zu bytes wanted, %zu in use, %zu reserved of %zu\n", bytes,
-                     memory().current, pool_.reserved(), device_.memory_bytes);
+        std::fprintf(stderr, "out of device memory: %zu bytes wanted, %zu in use, %zu reserved of %zu\n",
+                     bytes, memory().current, pool_.reserved(), device_.memory_bytes);
     }
     TW_CHECK_MSG(data != nullptr, "out of device memory");
     return data;

@@ -1,5 +1,5 @@
-// The CUDA Backend: kernels of our own on one stream, matrix products by cuBLASLt. Compiled by nvcc for GPUs, and
-// by g++ over shim/ for tests.
+// The CUDA Backend: kernels of our own on one stream, matrix products by cuBLASLt. Compiled by nvcc for GPUs,
+// and by g++ over shim/ for tests.
 #pragma once
 
 #include <map>
@@ -22,6 +22,7 @@ class CudaBackend final : public Backend {
     [[nodiscard]] std::string_view name() const override { return "cuda"; }
     [[nodiscard]] std::string description() const override;
     [[nodiscard]] bool host_memory() const override { return false; }
+    [[nodiscard]] bool holds(const void* data) const override { return is_device_memory(data); }
     [[nodiscard]] Stream stream() const { return stream_; }
 
     void release_cached() override;

@@ -169,8 +169,8 @@ TW_KERNEL column_kernel(Rows<T> x, std::int64_t rows, std::int64_t cols, std::in
     partials[static_cast<std::int64_t>(blockIdx.y) * cols + col] = sum;
 }
 template <class T>
-TW_KERNEL add_columns_kernel(const float* partials, std::int64_t pieces, std::int64_t stride, std::int64_t cols,
-                             T* sum) {
+TW_KERNEL add_columns_kernel(const float* partials, std::int64_t pieces, std::int64_t stride,
+                             std::int64_t cols, T* sum) {
     const std::int64_t col = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (col >= cols) return;
     float total = 0;
@@ -221,7 +221,8 @@ TW_KERNEL lamb_kernel(const float* weight, const G* grad, float* m, float* v, Ad
     const float v1 = s.beta2 * v[i] + (1.0F - s.beta2) * gradient * gradient;
     m[i] = m1;
     v[i] = v1;
-    direction[i] = m1 / s.correction1 / (sqrtf(v1) / sqrtf(s.correction2) + s.eps) + s.weight_decay * weight[i];
+    direction[i] =
+        m1 / s.correction1 / (sqrtf(v1) / sqrtf(s.correction2) + s.eps) + s.weight_decay * weight[i];
 }
 // PyTorch's SGD: the decay joins the gradient, the momentum buffer is not dampened.
 template <class P, class G>
@@ -288,8 +289,7 @@ void CudaBackend::fill(const Tensor& x, double value) {
     }
     const Grid grid{blocks_for(n, kBlockElements)};
     if (x.dtype == DType::I32) {
-        launch("fill", fill_kernel<std::int32_t>, grid, kThreads, 0, stream_, x.as<std::int32_t>(),
-               value, n);
+        launch("fill", fill_kernel<std::int32_t>, grid, kThreads, 0, stream_, x.as<std::int32_t>(), value, n);
         return;
     }
     typed(x.dtype, [&](auto t) {
@@ -348,7 +348,8 @@ void CudaBackend::activation_forward(Activation kind, const Tensor& x, const Ten
 }
 void CudaBackend::activation_backward(Activation kind, const Tensor& x, const Tensor& dy, const Tensor& dx) {
     const std::int64_t n = x.elements();
-    TW_CHECK(n == dx.elements() && x.dtype == dx.dtype && (!dy || (dy.elements() == n && dy.dtype == x.dtype)));
+    TW_CHECK(n == dx.elements() && x.dtype == dx.dtype &&
+             (!dy || (dy.elements() == n && dy.dtype == x.dtype)));
     if (n == 0) return;
     typed(x.dtype, [&](auto t) {
         using T = decltype(t);
@@ -375,8 +376,8 @@ void CudaBackend::gated_backward(Activation kind, const MatrixView& gate, const 
     typed(gate.dtype, [&](auto t) {
         using T = decltype(t);
         launch("gated_grad", gated_grad_kernel<T>, grid_of(gate.rows, gate.cols), kThreads, 0, stream_, kind,
-               rows_of<T>(gate), rows_of<T>(up), rows_of<T>(dy), rows_of<T>(dgate), rows_of<T>(dup), gate.rows,
-               gate.cols, wide(gate) && wide(up) && wide(dy) && wide(dgate) && wide(dup));
+               rows_of<T>(gate), rows_of<T>(up), rows_of<T>(dy), rows_of<T>(dgate), rows_of<T>(dup),
+               gate.rows, gate.cols, wide(gate) && wide(up) && wide(dy) && wide(dgate) && wide(dup));
     });
 }
 
@@ -387,7 +388,9 @@ void CudaBackend::dropout_add(const Tensor& x, const Tensor& residual, const Ten
     if (x.elements() == 0) return;
     typed(x.dtype, [&](auto t) {
         using T = decltype(t);
-        const auto rows = [&](const Tensor& tensor) { return Rows<T>{static_cast<T*>(tensor.data), view.cols}; };
+        const auto rows = [&](const Tensor& tensor) {
+            return Rows<T>{static_cast<T*>(tensor.data), view.cols};
+        };
         launch("dropout_add", dropout_kernel<T>, grid_of(view.rows, view.cols), kThreads, 0, stream_, rows(x),
                rows(residual), rows(y), view.rows, view.cols,
                wide(view) && wide(residual.data) && wide(y.data), dropper_of(dropout));
@@ -405,8 +408,9 @@ void CudaBackend::column_sum(const MatrixView& x, const Tensor& sum) {
     const Buffer buffer = allocate(DType::F32, {pieces, x.cols}, MemoryUse::Temporaries);
     typed(x.dtype, [&](auto t) {
         using T = decltype(t);
-        launch("column_sum", column_kernel<T>, Grid{blocks_for(x.cols, kThreads), static_cast<unsigned>(pieces)},
-               kThreads, 0, stream_, rows_of<T>(x), x.rows, x.cols, each, static_cast<float*>(buffer.data()));
+        launch("column_sum", column_kernel<T>,
+               Grid{blocks_for(x.cols, kThreads), static_cast<unsigned>(pieces)}, kThreads, 0, stream_,
+               rows_of<T>(x), x.rows, x.cols, each, static_cast<float*>(buffer.data()));
     });
     add_columns(buffer.view(DType::F32, {pieces, x.cols}), pieces, sum);
 }

@@ -116,8 +116,8 @@ Grid rows_grid(std::int64_t rows) {
 
 }  // namespace
 
-void CudaBackend::router_top_k(const Tensor& logits, std::int64_t k, bool normalise, const Tensor& probabilities,
-                               const Tensor& chosen, const Tensor& weight) {
+void CudaBackend::router_top_k(const Tensor& logits, std::int64_t k, bool normalise,
+                               const Tensor& probabilities, const Tensor& chosen, const Tensor& weight) {
     const MatrixView x = MatrixView::of(logits);
     TW_CHECK(k >= 1 && k <= x.cols);
     if (x.rows == 0) return;
@@ -162,8 +162,8 @@ void CudaBackend::combine_rows(const Tensor& x, const Tensor& place, const Tenso
     });
 }
 
-void CudaBackend::combine_backward(const Tensor& dy, const Tensor& x, const Tensor& place, const Tensor& weight,
-                                   const Tensor& dx, const Tensor& dweight) {
+void CudaBackend::combine_backward(const Tensor& dy, const Tensor& x, const Tensor& place,
+                                   const Tensor& weight, const Tensor& dx, const Tensor& dweight) {
     const MatrixView from = MatrixView::of(dy);
     TW_CHECK(dy.dtype == x.dtype && dy.dtype == dx.dtype);
     if (from.rows == 0) return;

@@ -101,8 +101,16 @@ struct Pool {
 };
 Pool pool_of(const Tensor& x, const Tensor& y, const PoolSpec& s) {
     TW_CHECK(x.dtype == DType::F32 && y.dtype == DType::F32);
-    return {x.shape[0] * x.shape[1], x.shape[2], x.shape[3], y.shape[2],  y.shape[3], s.kernel_h, s.kernel_w,
-            s.stride,                s.padding_h, s.padding_w};
+    return {x.shape[0] * x.shape[1],
+            x.shape[2],
+            x.shape[3],
+            y.shape[2],
+            y.shape[3],
+            s.kernel_h,
+            s.kernel_w,
+            s.stride,
+            s.padding_h,
+            s.padding_w};
 }
 
 // argmax null: the mean of the whole window, padding counted as zeros.
@@ -170,8 +178,8 @@ Grid elements_grid(std::int64_t n) {
 
 }  // namespace
 
-void CudaBackend::conv_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvSpec& spec,
-                               const Tensor& y) {
+void CudaBackend::conv_forward(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                               const ConvSpec& spec, const Tensor& y) {
     const Geometry g = geometry(x, weight, y, spec);
     const std::int64_t n = g.window() * g.pixels();
     const Buffer buffer = allocate(DType::F32, {n}, MemoryUse::Temporaries);
@@ -180,8 +188,8 @@ void CudaBackend::conv_forward(const Tensor& x, const Tensor& weight, const Tens
         for (std::int64_t group = 0; group < spec.groups; ++group) {
             launch("unfold", unfold_kernel, elements_grid(n), kThreads, 0, stream_, g,
                    x.as<float>() + (b * g.channels + group * g.in_group) * g.height * g.width, columns, n);
-            gemm(matrix(weight.as<float>() + group * g.out_group * g.window(), g.out_group, g.window()), false,
-                 matrix(columns, g.window(), g.pixels()), false,
+            gemm(matrix(weight.as<float>() + group * g.out_group * g.window(), g.out_group, g.window()),
+                 false, matrix(columns, g.window(), g.pixels()), false,
                  matrix(y.as<float>() + (b * g.out_channels + group * g.out_group) * g.pixels(), g.out_group,
                         g.pixels()),
                  false, {});
@@ -223,15 +231,17 @@ void CudaBackend::conv_backward_weight(const Tensor& dy, const Tensor& x, const 
             gemm(matrix(dy.as<float>() + (b * g.out_channels + group * g.out_group) * g.pixels(), g.out_group,
                         g.pixels()),
                  false, matrix(columns, g.window(), g.pixels()), true,
-                 matrix(dweight.as<float>() + group * g.out_group * g.window(), g.out_group, g.window()), true, {});
+                 matrix(dweight.as<float>() + group * g.out_group * g.window(), g.out_group, g.window()),
+                 true, {});
         }
     }
     if (!dbias) return;
-    launch("channel_sum", channel_sum_kernel, Grid{static_cast<unsigned>(g.out_channels)}, kThreads, 0, stream_,
-           dy.as<float>(), g.batch, g.out_channels, g.pixels(), dbias.as<float>());
+    launch("channel_sum", channel_sum_kernel, Grid{static_cast<unsigned>(g.out_channels)}, kThreads, 0,
+           stream_, dy.as<float>(), g.batch, g.out_channels, g.pixels(), dbias.as<float>());
 }
 
-void CudaBackend::max_pool_forward(const Tensor& x, const PoolSpec& spec, const Tensor& y, const Tensor& argmax) {
+void CudaBackend::max_pool_forward(const Tensor& x, const PoolSpec& spec, const Tensor& y,
+                                   const Tensor& argmax) {
     launch("max_pool", pool_kernel, elements_grid(y.elements()), kThreads, 0, stream_, pool_of(x, y, spec),
            x.as<float>(), y.as<float>(), argmax.as<std::int32_t>(), y.elements());
 }
@@ -239,11 +249,13 @@ void CudaBackend::max_pool_backward(const Tensor& dy, const Tensor& argmax, cons
     fill(dx, 0);
     const std::int64_t planes = dx.shape[0] * dx.shape[1];
     launch("max_pool_grad", max_grad_kernel, elements_grid(planes), kThreads, 0, stream_, dy.as<float>(),
-           argmax.as<std::int32_t>(), dx.shape[2] * dx.shape[3], dy.shape[2] * dy.shape[3], dx.as<float>(), planes);
+           argmax.as<std::int32_t>(), dx.shape[2] * dx.shape[3], dy.shape[2] * dy.shape[3], dx.as<float>(),
+           planes);
 }
 void CudaBackend::average_pool_forward(const Tensor& x, const PoolSpec& spec, const Tensor& y) {
-    launch("average_pool", pool_kernel, elements_grid(y.elements()), kThreads, 0, stream_, pool_of(x, y, spec),
-           x.as<float>(), y.as<float>(), static_cast<std::int32_t*>(nullptr), y.elements());
+    launch("average_pool", pool_kernel, elements_grid(y.elements()), kThreads, 0, stream_,
+           pool_of(x, y, spec), x.as<float>(), y.as<float>(), static_cast<std::int32_t*>(nullptr),
+           y.elements());
 }
 void CudaBackend::average_pool_backward(const Tensor& dy, const PoolSpec& spec, const Tensor& dx) {
     launch("average_pool_grad", average_grad_kernel, elements_grid(dx.elements()), kThreads, 0, stream_,

@@ -96,8 +96,8 @@ TW_KERNEL norm_grad_kernel(bool rms, const T* dy, const T* x, const T* gain, con
 
 // partials[piece]: gradients of the gain, then of the bias, over the piece's rows; a thread a column.
 template <class T>
-TW_KERNEL norm_columns_kernel(const T* dy, const T* x, const float* stats, std::int64_t rows, std::int64_t cols,
-                              std::int64_t each, float* partials) {
+TW_KERNEL norm_columns_kernel(const T* dy, const T* x, const float* stats, std::int64_t rows,
+                              std::int64_t cols, std::int64_t each, float* partials) {
     const std::int64_t col = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (col >= cols) return;
     const std::int64_t begin = static_cast<std::int64_t>(blockIdx.y) * each;
@@ -173,8 +173,9 @@ void CudaBackend::rms_norm_forward(const Tensor& x, const Tensor& gain, double e
                                    const Tensor& stats) {
     norm_forward(true, x, gain, {}, eps, y, stats);
 }
-void CudaBackend::rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& stats,
-                                    const Tensor& add, const Tensor& dx, const Tensor& dgain) {
+void CudaBackend::rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& gain,
+                                    const Tensor& stats, const Tensor& add, const Tensor& dx,
+                                    const Tensor& dgain) {
     norm_backward(true, dy, x, gain, stats, add, dx, dgain, {});
 }
 

@@ -27,8 +27,8 @@ constexpr int kListed = 1024;  // rows that a block lists before it adds them
 // its own in order, and adds them in that order: no atomics, the same sum every time.
 template <class G, class T>
 TW_KERNEL embedding_grad_kernel(const std::int32_t* tokens, std::int64_t rows, const G* dy,
-                                std::int64_t first_token, std::int64_t vocabulary, std::int64_t ids, T* dtable,
-                                std::int64_t cols) {
+                                std::int64_t first_token, std::int64_t vocabulary, std::int64_t ids,
+                                T* dtable, std::int64_t cols) {
     TW_SHARED std::int32_t listed[kListed];
     TW_SHARED std::int32_t warp_counts[32];
     const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * ids;
@@ -63,8 +63,8 @@ TW_KERNEL embedding_grad_kernel(const std::int32_t* tokens, std::int64_t rows, c
 }
 
 template <class X, class T>
-TW_KERNEL position_kernel(const X* table, std::int64_t seq_len, std::int64_t first_row, std::int64_t offset, T* y,
-                          std::int64_t cols) {
+TW_KERNEL position_kernel(const X* table, std::int64_t seq_len, std::int64_t first_row, std::int64_t offset,
+                          T* y, std::int64_t cols) {
     const std::int64_t row = blockIdx.x;
     const std::int64_t position = (first_row + row) % seq_len + offset;
     for (std::int64_t c = threadIdx.x; c < cols; c += blockDim.x) {
@@ -167,7 +167,8 @@ TW_KERNEL loss_kernel(const std::int32_t* targets, const float* max, const float
     double total = 0, count = 0;
     for (std::int64_t r = threadIdx.x; r < rows; r += blockDim.x) {
         if (targets[r] < 0) continue;
-        total += log(static_cast<double>(sum[r])) + static_cast<double>(max[r]) - static_cast<double>(picked[r]);
+        total +=
+            log(static_cast<double>(sum[r])) + static_cast<double>(max[r]) - static_cast<double>(picked[r]);
         count += 1;
     }
     totals[threadIdx.x] = total;
@@ -267,10 +268,12 @@ void CudaBackend::rope(const MatrixView& x, std::int64_t seq_len, std::int64_t h
         std::vector<float> values(static_cast<std::size_t>(2 * seq_len * half));
         for (std::int64_t p = 0; p < seq_len; ++p) {
             for (std::int64_t i = 0; i < half; ++i) {
-                const double angle = static_cast<double>(p) *
-                                     std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+                const double angle =
+                    static_cast<double>(p) *
+                    std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
                 values[static_cast<std::size_t>(p * half + i)] = static_cast<float>(std::cos(angle));
-                values[static_cast<std::size_t>((seq_len + p) * half + i)] = static_cast<float>(std::sin(angle));
+                values[static_cast<std::size_t>((seq_len + p) * half + i)] =
+                    static_cast<float>(std::sin(angle));
             }
         }
         const Shape shape{2 * seq_len, half};
@@ -282,9 +285,9 @@ void CudaBackend::rope(const MatrixView& x, std::int64_t seq_len, std::int64_t h
     typed(x.dtype, [&](auto t) {
         using T = decltype(t);
         const std::int64_t heads = x.cols / head_dim;
-        launch("rope", rope_kernel<T>, Grid{blocks_for(x.rows * heads * half, kThreads)}, kThreads, 0, stream_,
-               static_cast<T*>(x.data), x.ld, x.rows, heads, half, seq_len, cosines, cosines + seq_len * half,
-               inverse ? -1.0F : 1.0F);
+        launch("rope", rope_kernel<T>, Grid{blocks_for(x.rows * heads * half, kThreads)}, kThreads, 0,
+               stream_, static_cast<T*>(x.data), x.ld, x.rows, heads, half, seq_len, cosines,
+               cosines + seq_len * half, inverse ? -1.0F : 1.0F);
     });
 }
 

@@ -112,8 +112,7 @@ T from_float(float x) {
 template <class... P, class... A>
 void launch(const char*, void (*kernel)(P...), Grid grid, unsigned threads, std::size_t shared_bytes, Stream,
             A... args) {
-    shim::run_grid({grid.x, grid.y, grid.z}, threads, shared_bytes,
-                   [&] { kernel(static_cast<P>(args)...); });
+    shim::run_grid({grid.x, grid.y, grid.z}, threads, shared_bytes, [&] { kernel(static_cast<P>(args)...); });
 }
 
 #endif

@@ -74,8 +74,8 @@ TW_DEVICE float warp_max(float x) {
         x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, step));
     return x;
 }
-// Over a block of whole warps; every thread gets the result. `scratch`: 32 floats of shared memory, free again
-// after the next barrier.
+// Over a block of whole warps; every thread gets the result. `scratch`: 32 floats of shared memory, free
+// again after the next barrier.
 TW_DEVICE float block_sum(float x, float* scratch) {
     x = warp_sum(x);
     const unsigned warps = blockDim.x / 32;

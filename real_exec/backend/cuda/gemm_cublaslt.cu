@@ -1,13 +1,13 @@
-// Matrix products by cuBLASLt. It counts columns first: our row-major c = op(a) op(b) is its c' = op(b)' op(a)',
-// and a bias along our columns is one along its rows, added in the product's epilogue.
-#include <cublasLt.h>
-#include <cuda_runtime.h>
-
+// Matrix products by cuBLASLt. It counts columns first: our row-major c = op(a) op(b) is its c' = op(b)'
+// op(a)', and a bias along our columns is one along its rows, added in the product's epilogue.
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
 
 #include "real_exec/backend/cuda/gemm.hpp"
 #include "real_exec/backend/cuda/runtime_api.hpp"
@@ -77,8 +77,8 @@ class CublasLtGemm final : public Gemm {
                (tf32_ ? ", tf32" : "");
     }
 
-    void run(const MatrixView& a, bool transpose_a, const MatrixView& b, bool transpose_b, const MatrixView& c,
-             bool accumulate, const Tensor& bias, Stream stream) override {
+    void run(const MatrixView& a, bool transpose_a, const MatrixView& b, bool transpose_b,
+             const MatrixView& c, bool accumulate, const Tensor& bias, Stream stream) override {
         const std::int64_t inner = transpose_a ? a.rows : a.cols;
         const Key key{c.rows,
                       c.cols,
@@ -98,13 +98,13 @@ class CublasLtGemm final : public Gemm {
         Product& product = found->second;
         if (bias) {
             const void* pointer = bias.data;
-            require(cublasLtMatmulDescSetAttribute(product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pointer,
-                                                   sizeof pointer),
+            require(cublasLtMatmulDescSetAttribute(product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                   &pointer, sizeof pointer),
                     "bias");
         }
         const float alpha = 1, beta = accumulate ? 1 : 0;
-        require(cublasLtMatmul(handle_, product.operation, &alpha, b.data, product.b, a.data, product.a, &beta,
-                               c.data, product.c, c.data, product.c, &product.algorithm, workspace_,
+        require(cublasLtMatmul(handle_, product.operation, &alpha, b.data, product.b, a.data, product.a,
+                               &beta, c.data, product.c, c.data, product.c, &product.algorithm, workspace_,
                                kWorkspaceBytes, static_cast<cudaStream_t>(stream)),
                 "product");
     }
@@ -125,7 +125,8 @@ class CublasLtGemm final : public Gemm {
             a.dtype == DType::F32 && tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
         require(cublasLtMatmulDescCreate(&p.operation, compute, CUDA_R_32F), "descriptor");
         const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
-            require(cublasLtMatmulDescSetAttribute(p.operation, attribute, &value, sizeof value), "attribute");
+            require(cublasLtMatmulDescSetAttribute(p.operation, attribute, &value, sizeof value),
+                    "attribute");
         };
         set(CUBLASLT_MATMUL_DESC_TRANSA, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
         set(CUBLASLT_MATMUL_DESC_TRANSB, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);

@@ -73,8 +73,8 @@ void MemoryPool::release() {
     const std::lock_guard lock(mutex_);
     for (auto it = blocks_.begin(); it != blocks_.end();) {
         const auto next = std::next(it);
-        const bool whole = it->second.first && !it->second.used &&
-                           (next == blocks_.end() || next->second.first);
+        const bool whole =
+            it->second.first && !it->second.used && (next == blocks_.end() || next->second.first);
         if (whole) {
             free_.erase({it->second.bytes, it->first});
             reserved_ -= it->second.bytes;

@@ -22,7 +22,7 @@ class MemoryPool {
 
     void* allocate(std::size_t bytes);  // 512-byte aligned; null: the device has no more
     void free(void* data);
-    void release();                             // returns segments of which nothing is in use
+    void release();                              // returns segments of which nothing is in use
     [[nodiscard]] std::size_t reserved() const;  // bytes held from the device
 
   private:

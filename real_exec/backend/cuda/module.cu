@@ -1,6 +1,5 @@
-#include "real_exec/backend/cuda/module.hpp"
-
 #include "real_exec/backend/cuda/cuda_backend.hpp"
+#include "real_exec/backend/cuda/module.hpp"
 #ifdef TW_HAVE_NCCL
 #include "real_exec/comm/nccl/nccl_transport.hpp"
 #endif
@@ -28,6 +27,7 @@ extern "C" __attribute__((visibility("default"))) const tw::cuda::Module* trainw
     static const tw::cuda::Module module = [] {
         tw::cuda::Module m;
         m.description = TW_CUDA_DESCRIPTION;
+        m.device_count = tw::cuda::device_count;
         m.make_backend = tw::cuda::make;
 #ifdef TW_HAVE_NCCL
         m.make_nccl = tw::cuda::make_nccl_transport;

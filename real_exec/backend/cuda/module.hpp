@@ -20,10 +20,12 @@ struct NcclBootstrap;  // real_exec/comm/nccl/nccl_bootstrap.hpp
 struct Module {
     std::uint32_t version = kModuleVersion;
     std::uint64_t backend_bytes = sizeof(Backend);
-    const char* description = "";  // "CUDA 13.0, NCCL 2.28, sm_90"
+    const char* description = "";     // "CUDA 13.0, NCCL 2.28, sm_90"
+    int (*device_count)() = nullptr;  // 0 without a driver
     Result<std::unique_ptr<Backend>> (*make_backend)(int device, bool tf32) = nullptr;
     // Null where the module was built without NCCL. `backend`: one that this module made.
-    Result<std::unique_ptr<Transport>> (*make_nccl)(const NcclBootstrap& bootstrap, Backend& backend) = nullptr;
+    Result<std::unique_ptr<Transport>> (*make_nccl)(const NcclBootstrap& bootstrap,
+                                                    Backend& backend) = nullptr;
 };
 using ModuleFunction = const Module* (*)();
 

@@ -1,8 +1,8 @@
-#include "real_exec/backend/cuda/device.hpp"
-#include "real_exec/backend/cuda/runtime_api.hpp"
-
 #include <cstdio>
 #include <cstdlib>
+
+#include "real_exec/backend/cuda/device.hpp"
+#include "real_exec/backend/cuda/runtime_api.hpp"
 
 namespace tw::cuda {
 namespace {
@@ -28,6 +28,11 @@ void check_launch(const char* kernel) {
     require(cudaGetLastError(), kernel);
 }
 
+int device_count() {
+    int count = 0;
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
 Result<DeviceInfo> open_device(int index) {
     int runtime = 0, driver = 0, count = 0;
     cudaRuntimeGetVersion(&runtime);
@@ -38,11 +43,11 @@ Result<DeviceInfo> open_device(int index) {
     }
     const cudaError_t counted = cudaGetDeviceCount(&count);
     if (counted != cudaSuccess) {
-        return Error{
-            ErrorCode::Failure,
-            "the driver (CUDA " + version(driver) + ") cannot start: " + cudaGetErrorString(counted), "cuda",
-            driver < runtime ? "this build needs a driver for CUDA " + version(runtime)
-                             : "nvidia-smi shows what the driver sees"};
+        return Error{ErrorCode::Failure,
+                     "the driver (CUDA " + version(driver) + ") cannot start: " + cudaGetErrorString(counted),
+                     "cuda",
+                     driver < runtime ? "this build needs a driver for CUDA " + version(runtime)
+                                      : "nvidia-smi shows what the driver sees"};
     }
     if (count == 0) {
         return Error{ErrorCode::Failure, "the driver sees no GPU", "cuda",
@@ -55,8 +60,8 @@ Result<DeviceInfo> open_device(int index) {
     }
     cudaDeviceProp properties{};
     if (const cudaError_t set = cudaSetDevice(index); set != cudaSuccess)
-        return Error{ErrorCode::Failure, std::string("cannot open the GPU: ") + cudaGetErrorString(set), "cuda",
-                     "another process may hold it in exclusive mode"};
+        return Error{ErrorCode::Failure, std::string("cannot open the GPU: ") + cudaGetErrorString(set),
+                     "cuda", "another process may hold it in exclusive mode"};
     require(cudaGetDeviceProperties(&properties, index), "device properties");
     return DeviceInfo{properties.name,
                       properties.major,

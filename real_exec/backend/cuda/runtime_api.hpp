@@ -18,6 +18,8 @@ struct DeviceInfo {
     std::string software;  // "CUDA 13.0, driver 13.0"
 };
 
+int device_count();  // 0 without a driver
+
 // Makes the device this thread's; an error says what is missing (driver, device, a device of this index).
 Result<DeviceInfo> open_device(int index);
 

@@ -1,5 +1,5 @@
-// One warp's matrix products on tensor cores: 16 x 8 outputs over 16 (PTX ISA, mma.m16n8k16), and the tiles in
-// shared memory that they read. Lane l holds, with g = l / 4 and t = l % 4:
+// One warp's matrix products on tensor cores: 16 x 8 outputs over 16 (PTX ISA, mma.m16n8k16), and the tiles
+// in shared memory that they read. Lane l holds, with g = l / 4 and t = l % 4:
 //   a[0..3]  A[g][2t], A[g + 8][2t], A[g][2t + 8], A[g + 8][2t + 8], each with its right neighbour
 //   b[0..1]  B[2t][g], B[2t + 8][g], each with the one below
 //   c[0..3]  C[g][2t], C[g][2t + 1], C[g + 8][2t], C[g + 8][2t + 1]
@@ -139,17 +139,19 @@ std::uint32_t pack_pair(float low, float high) {
 
 #endif
 
-// ---- tiles: rows of kDim 16-bit elements, their 16-byte chunks permuted so that eight rows of one chunk lie in
-// different banks ----
+// ---- tiles: rows of kDim 16-bit elements, their 16-byte chunks permuted so that eight rows of one chunk lie
+// in different banks ----
 
 template <int kDim>
 TW_DEVICE int tile_at(int row, int chunk) {
     return row * kDim + (chunk ^ (row & 7)) * 8;
 }
 
-// Rows [begin, begin + kRows) of a matrix of `rows` rows and `dim` columns; zeros outside. By kThreads threads.
+// Rows [begin, begin + kRows) of a matrix of `rows` rows and `dim` columns; zeros outside. By kThreads
+// threads.
 template <class T, int kDim, int kRows, int kThreads>
-TW_DEVICE void load_tile(T* tile, const T* from, std::int64_t ld, std::int64_t begin, std::int64_t rows, int dim) {
+TW_DEVICE void load_tile(T* tile, const T* from, std::int64_t ld, std::int64_t begin, std::int64_t rows,
+                         int dim) {
     constexpr int kChunks = kDim / 8;
     for (int i = static_cast<int>(threadIdx.x); i < kRows * kChunks; i += kThreads) {
         const int row = i / kChunks, chunk = i % kChunks;

@@ -1,21 +1,23 @@
 // The shim's matrix product: sums in fp32, one element after another.
-#include "real_exec/backend/cuda/device.hpp"
 #include "real_exec/backend/cuda/gemm.hpp"
+
+#include "real_exec/backend/cuda/device.hpp"
 
 namespace tw::cuda {
 namespace {
 
 float read(const MatrixView& m, std::int64_t row, std::int64_t col) {
     float value = 0;
-    typed(m.dtype, [&](auto t) { value = to_float(static_cast<const decltype(t)*>(m.data)[row * m.ld + col]); });
+    typed(m.dtype,
+          [&](auto t) { value = to_float(static_cast<const decltype(t)*>(m.data)[row * m.ld + col]); });
     return value;
 }
 
 class ShimGemm final : public Gemm {
   public:
     [[nodiscard]] std::string description() const override { return "plain loops"; }
-    void run(const MatrixView& a, bool transpose_a, const MatrixView& b, bool transpose_b, const MatrixView& c,
-             bool accumulate, const Tensor& bias, Stream) override {
+    void run(const MatrixView& a, bool transpose_a, const MatrixView& b, bool transpose_b,
+             const MatrixView& c, bool accumulate, const Tensor& bias, Stream) override {
         const std::int64_t inner = transpose_a ? a.rows : a.cols;
         const MatrixView offsets{bias.data, bias.dtype, 1, c.cols, c.cols};
         for (std::int64_t i = 0; i < c.rows; ++i) {
