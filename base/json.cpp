@@ -4,7 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <sstream>
+#include <istream>
+#include <unordered_set>
 
 #include "base/nearest.hpp"
 
@@ -25,57 +26,99 @@ std::string escape_pointer(std::string_view key) {
     return out;
 }
 
-// Rejects duplicate keys, non-finite numbers and deep nesting while the DOM is built.
+// Builds the document and refuses duplicate keys, deep nesting and what would not fit in memory. Keys are
+// appended: nlohmann's own builder looks for each among all the others.
 class StrictSax : public nlohmann::json_sax<Json> {
   public:
-    explicit StrictSax(Json& root) : dom_(root, false) {}
+    explicit StrictSax(Json& root) : root_(&root) {}
 
-    bool null() override { return dom_.null(); }
-    bool boolean(bool v) override { return dom_.boolean(v); }
-    bool number_integer(number_integer_t v) override { return dom_.number_integer(v); }
-    bool number_unsigned(number_unsigned_t v) override { return dom_.number_unsigned(v); }
-    bool number_float(number_float_t v, const string_t& s) override {
-        if (!std::isfinite(v)) return fail("number out of range: " + s.substr(0, 40));
-        return dom_.number_float(v, s);
-    }
-    bool string(string_t& v) override { return dom_.string(v); }
-    bool binary(binary_t& v) override { return dom_.binary(v); }
-    bool start_object(std::size_t n) override {
-        keys_.emplace_back();
-        return enter() && dom_.start_object(n);
-    }
+    bool null() override { return put(nullptr); }
+    bool boolean(bool v) override { return put(v); }
+    bool number_integer(number_integer_t v) override { return put(v); }
+    bool number_unsigned(number_unsigned_t v) override { return put(v); }
+    bool number_float(number_float_t v, const string_t&) override { return put(v); }
+    bool string(string_t& v) override { return put(std::move(v)); }
+    bool binary(binary_t&) override { return fail("binary value"); }
+    bool start_object(std::size_t) override { return enter(Json::object()); }
+    bool end_object() override { return leave(); }
+    bool start_array(std::size_t) override { return enter(Json::array()); }
+    bool end_array() override { return leave(); }
+
     bool key(string_t& v) override {
-        if (std::find(keys_.back().begin(), keys_.back().end(), v) != keys_.back().end() &&
-            keys_.back().size() < 4096) {
-            return fail("duplicate key '" + v + "'");
+        Level& level = levels_.back();
+        Members& members = members_of(level);
+        // Few keys are compared one by one, many by their hashes.
+        constexpr std::size_t kFew = 16;
+        if (members.size() == kFew) {
+            for (const auto& member : members)
+                level.keys.insert(member.first);
         }
-        keys_.back().push_back(v);
-        return dom_.key(v);
+        const bool twice = members.size() < kFew ? std::any_of(members.begin(), members.end(),
+                                                               [&](const auto& m) { return m.first == v; })
+                                                 : !level.keys.insert(v).second;
+        members.emplace_back(std::move(v), nullptr);
+        return !twice || fail("duplicate key '" + members.back().first + "'");
     }
-    bool end_object() override {
-        keys_.pop_back();
-        --depth_;
-        return dom_.end_object();
-    }
-    bool start_array(std::size_t n) override { return enter() && dom_.start_array(n); }
-    bool end_array() override {
-        --depth_;
-        return dom_.end_array();
-    }
+
     bool parse_error(std::size_t position, const std::string&,
                      const nlohmann::detail::exception& e) override {
         message = e.what();
+        if (const auto bracket = message.find("] ");
+            message.starts_with("[json") && bracket != std::string::npos) {
+            message.erase(0, bracket + 2);
+        }
         byte = position;
         return false;
     }
 
+    // Of the value that was read last.
+    [[nodiscard]] std::string pointer() const {
+        std::string out;
+        for (const Level& level : levels_) {
+            if (level.value->empty()) break;
+            out += '/';
+            out += level.value->is_array() ? std::to_string(level.value->size() - 1)
+                                           : escape_pointer(members_of(level).back().first);
+        }
+        return out;
+    }
+
     std::string message;
-    std::size_t byte = 0;
+    std::size_t byte = 0;  // 0: the pointer alone says where
 
   private:
-    bool enter() {
-        if (++depth_ > kMaxJsonDepth)
+    using Members = Json::object_t::Container;
+    struct Level {
+        Json* value;
+        std::unordered_set<std::string> keys;
+    };
+
+    static Members& members_of(const Level& level) { return level.value->get_ref<Json::object_t&>(); }
+
+    // Where the value went; elements of a level do not move before the levels inside it are left.
+    Json* place(Json value) {
+        if (levels_.empty()) return &(*root_ = std::move(value));
+        Level& level = levels_.back();
+        if (level.value->is_array()) {
+            auto& elements = level.value->get_ref<Json::array_t&>();
+            return &elements.emplace_back(std::move(value));
+        }
+        return &(members_of(level).back().second = std::move(value));
+    }
+    bool put(Json value) {
+        (void)place(std::move(value));
+        return ++values_ <= kMaxJsonValues ||
+               fail("holds more than " + std::to_string(kMaxJsonValues) + " values");
+    }
+    bool enter(Json value) {
+        if (levels_.size() == kMaxJsonDepth)
             return fail("nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
+        levels_.push_back({place(std::move(value)), {}});
+        return ++values_ <= kMaxJsonValues ||
+               fail("holds more than " + std::to_string(kMaxJsonValues) + " values");
+    }
+    bool leave() {
+        levels_.pop_back();
         return true;
     }
     bool fail(std::string what) {
@@ -83,9 +126,9 @@ class StrictSax : public nlohmann::json_sax<Json> {
         return false;
     }
 
-    nlohmann::detail::json_sax_dom_parser<Json> dom_;
-    std::vector<std::vector<std::string>> keys_;
-    int depth_ = 0;
+    Json* root_;
+    std::vector<Level> levels_;
+    std::size_t values_ = 0;
 };
 
 std::string type_name(const Json& v) {
@@ -115,20 +158,40 @@ Result<Json> parse_json(std::string_view text, std::string_view name) {
     }
     Json root;
     StrictSax sax(root);
-    const bool parsed = Json::sax_parse(text.begin(), text.end(), &sax);
-    if (parsed) return root;
-    std::string context(name);
-    if (sax.byte > 0) {
+    if (Json::sax_parse(text.begin(), text.end(), &sax)) return root;
+    std::string context(name), message = "not a JSON document: " + sax.message;
+    const std::string pointer = sax.pointer();
+    if (sax.byte == 0) {
+        context += pointer.empty() ? "" : ": " + pointer;
+    } else {
         const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(sax.byte - 1, text.size()));
         const auto line = std::count(text.begin(), end, '\n') + 1;
         context += ":" + std::to_string(line) + ", byte " + std::to_string(sax.byte);
+        if (!pointer.empty()) message += ", at " + pointer;
     }
-    std::string message = sax.message;
-    if (const auto bracket = message.find("] ");
-        message.starts_with("[json") && bracket != std::string::npos) {
-        message = message.substr(bracket + 2);
-    }
-    return Error{ErrorCode::Unreadable, "not a JSON document: " + message, context, ""};
+    return Error{ErrorCode::Unreadable, std::move(message), context, ""};
+}
+
+std::string_view without_byte_order_mark(std::string_view text) {
+    constexpr std::string_view kMark = "\xEF\xBB\xBF";
+    return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
+}
+
+Result<std::string> read_text_stream(std::istream& in, std::string_view name) {
+    std::string text;
+    std::vector<char> piece(std::size_t{1} << 16);
+    do {
+        in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+        text.append(piece.data(), static_cast<std::size_t>(in.gcount()));
+        if (static_cast<std::int64_t>(text.size()) > kMaxDocumentBytes) {
+            return Error{ErrorCode::Unreadable,
+                         "is larger than " + std::to_string(kMaxDocumentBytes) + " bytes", std::string(name),
+                         ""};
+        }
+    } while (in);
+    if (in.bad()) return Error{ErrorCode::Unreadable, "cannot be read", std::string(name), ""};
+    text.erase(0, text.size() - without_byte_order_mark(text).size());
+    return text;
 }
 
 Result<std::string> read_text_file(const std::filesystem::path& path) {
@@ -138,17 +201,7 @@ Result<std::string> read_text_file(const std::filesystem::path& path) {
     }
     std::ifstream in(path, std::ios::binary);
     if (!in) return Error{ErrorCode::Unreadable, "cannot be opened", path.string(), ""};
-    const auto size = std::filesystem::file_size(path, ec);
-    if (!ec && static_cast<std::int64_t>(size) > kMaxDocumentBytes) {
-        return Error{
-            ErrorCode::Unreadable,
-            "file of " + std::to_string(size) + " bytes is larger than " + std::to_string(kMaxDocumentBytes),
-            path.string(), ""};
-    }
-    std::ostringstream text;
-    text << in.rdbuf();
-    if (in.bad()) return Error{ErrorCode::Unreadable, "cannot be read", path.string(), ""};
-    return std::move(text).str();
+    return read_text_stream(in, path.string());
 }
 
 Result<Json> read_json_file(const std::filesystem::path& path) {
@@ -198,6 +251,13 @@ bool JsonObject::has(std::string_view key) const {
 
 std::string JsonObject::pointer(std::string_view key) const {
     return pointer_ + "/" + escape_pointer(key);
+}
+
+void JsonObject::require(std::string_view key) const {
+    if (has(key)) return;
+    const bool null = value_->is_object() && value_->contains(std::string(key));
+    error(key, null ? "is null, a value is required" : "required key is missing");
+    if (null) nulls_.emplace_back(key);
 }
 
 void JsonObject::error(std::string_view key, std::string message, std::string hint) const {
@@ -265,22 +325,22 @@ bool JsonObject::boolean_or(std::string_view key, bool fallback) const {
 }
 
 std::int64_t JsonObject::integer(std::string_view key, std::int64_t low, std::int64_t high) const {
-    if (!has(key)) error(key, "required key is missing");
+    require(key);
     return integer_or(key, low, low, high);
 }
 
 double JsonObject::number(std::string_view key, double low, double high) const {
-    if (!has(key)) error(key, "required key is missing");
+    require(key);
     return number_or(key, low, low, high);
 }
 
 std::string JsonObject::string(std::string_view key) const {
-    if (!has(key)) error(key, "required key is missing");
+    require(key);
     return string_or(key, "");
 }
 
 bool JsonObject::boolean(std::string_view key) const {
-    if (!has(key)) error(key, "required key is missing");
+    require(key);
     return boolean_or(key, false);
 }
 
@@ -288,7 +348,11 @@ const Json& JsonObject::array(std::string_view key) const {
     static const Json empty = Json::array();
     const Json* v = find(key);
     if (v && v->is_array()) return *v;
-    error(key, v ? "expected an array, found " + type_name(*v) : "required key is missing");
+    if (v) {
+        error(key, "expected an array, found " + type_name(*v));
+    } else {
+        require(key);
+    }
     return empty;
 }
 
@@ -305,9 +369,22 @@ std::vector<std::string> JsonObject::unread_keys() const {
 
 void JsonObject::finish() const {
     if (!value_->is_object()) return;
+    constexpr std::size_t kMostUnknown = 50;  // that are told one by one
+    std::size_t unknown = 0;
     for (const auto& item : value_->items()) {
-        if (std::find(known_.begin(), known_.end(), item.key()) != known_.end()) continue;
-        error(item.key(), "unknown key '" + item.key() + "'", unknown_name_hint(item.key(), known_));
+        if (std::find(known_.begin(), known_.end(), item.key()) != known_.end()) {
+            const bool told = std::find(nulls_.begin(), nulls_.end(), item.key()) != nulls_.end();
+            if (item.value().is_null() && !told)
+                error(item.key(), "is null", "leave the key out for its default, or give a value");
+            continue;
+        }
+        if (++unknown <= kMostUnknown)
+            error(item.key(), "unknown key '" + item.key() + "'", unknown_name_hint(item.key(), known_));
+    }
+    if (unknown > kMostUnknown) {
+        errors_->push_back({ErrorCode::Unreadable,
+                            std::to_string(unknown - kMostUnknown) + " more unknown keys",
+                            pointer_.empty() ? "/" : pointer_, ""});
     }
 }
 
@@ -317,9 +394,8 @@ int read_schema(const JsonObject& object, std::string_view kind, int newest) {
     if (!schema.empty() && schema != expected) {
         object.error("schema", "is '" + schema + "', expected '" + expected + "'");
     }
-    return static_cast<int>(object.has("version")
-                                ? object.integer("version", 1, newest)
-                                : (object.error("version", "required key is missing"), newest));
+    object.require("version");
+    return static_cast<int>(object.integer_or("version", newest, 1, newest));
 }
 
 }  // namespace tw

@@ -1,6 +1,7 @@
 // Strict JSON documents. Parsing refuses what a lenient parser lets pass: duplicate keys, NaN and infinities,
-// invalid UTF-8, nesting deeper than kMaxJsonDepth, trailing text. Every error carries a JSON pointer or a
-// line and column.
+// invalid UTF-8, nesting deeper than kMaxJsonDepth, trailing text, more values than fit in memory. Every
+// error carries a JSON pointer, or the line and the byte where reading stopped. A byte order mark is skipped
+// (RFC 8259, section 8.1), in files of any format.
 //
 // JsonObject reads one object and remembers which keys were asked for: unknown keys become errors that
 // suggest the nearest known key (our own documents), or a list of ignored keys (foreign documents). All
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <iosfwd>
 #include <limits>
 #include <optional>
 #include <string>
@@ -23,11 +25,15 @@ namespace tw {
 
 using Json = nlohmann::ordered_json;
 
-inline constexpr int kMaxJsonDepth = 64;
+inline constexpr std::size_t kMaxJsonDepth = 64;
+inline constexpr std::size_t kMaxJsonValues = std::size_t{1} << 24;  // at most about 1 GB of memory
 inline constexpr std::int64_t kMaxDocumentBytes = std::int64_t{256} << 20;
 
 // `name` stands in the error's context (a path, or "<stdin>").
 Result<Json> parse_json(std::string_view text, std::string_view name);
+std::string_view without_byte_order_mark(std::string_view text);
+// All of a stream, at most kMaxDocumentBytes.
+Result<std::string> read_text_stream(std::istream& in, std::string_view name);
 Result<std::string> read_text_file(const std::filesystem::path& path);
 Result<Json> read_json_file(const std::filesystem::path& path);
 Status write_text_file(const std::filesystem::path& path, std::string_view text);  // beside, then renamed
@@ -43,6 +49,7 @@ class JsonObject {
         std::string_view key) const;  // null where absent or JSON null; marks it as known
     [[nodiscard]] std::string pointer(std::string_view key) const;
 
+    void require(std::string_view key) const;  // an error where it is absent or null
     // Required: an error where absent, of another type, or outside [low, high]. Integers accept 8 and 8.0,
     // not 8.5.
     std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high) const;
@@ -59,7 +66,7 @@ class JsonObject {
     const Json& array(std::string_view key) const;
 
     void error(std::string_view key, std::string message, std::string hint = {}) const;
-    // Unknown keys as errors with the nearest known key.
+    // For our own documents: unknown keys as errors with the nearest known key, and nulls, which say nothing.
     void finish() const;
     // Unknown keys as a sorted list of pointers (foreign documents: listed as warnings).
     [[nodiscard]] std::vector<std::string> unread_keys() const;
@@ -69,6 +76,7 @@ class JsonObject {
     std::string pointer_;
     Errors* errors_;
     mutable std::vector<std::string> known_;
+    mutable std::vector<std::string> nulls_;  // of these an error is recorded
 };
 
 // Checks {"schema": "trainwright/<kind>", "version": N}, N in [1, newest], and marks both keys; returns the

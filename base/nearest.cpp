@@ -35,7 +35,10 @@ std::string nearest(std::string_view name, std::span<const std::string> candidat
 
 std::string unknown_name_hint(std::string_view name, const std::vector<std::string>& candidates) {
     if (candidates.empty()) return {};
-    std::string hint = "did you mean '" + nearest(name, candidates) + "'? known: ";
+    constexpr std::size_t kLongest =
+        100;  // of a misspelt name; the distance takes the product of the lengths
+    std::string hint = name.size() <= kLongest ? "did you mean '" + nearest(name, candidates) + "'? " : "";
+    hint += "known: ";
     for (std::size_t i = 0; i < candidates.size(); ++i)
         hint += (i ? ", " : "") + candidates[i];
     return hint;

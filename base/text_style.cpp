@@ -41,6 +41,37 @@ char32_t next_code_point(std::string_view text, std::size_t& at) {
     return c;
 }
 
+// Bytes of the well-formed UTF-8 sequence at the front (Unicode 15, table 3-7), 0 where there is none or
+// where it is a control character.
+std::size_t printable_length(std::string_view text) {
+    const auto byte = [&](std::size_t i) {
+        return i < text.size() ? static_cast<unsigned char>(text[i]) : static_cast<unsigned char>(0);
+    };
+    const auto within = [&](std::size_t i, unsigned low, unsigned high) {
+        return byte(i) >= low && byte(i) <= high;
+    };
+    const unsigned char lead = byte(0);
+    if (lead < 0x80) return lead == '\n' || lead == '\t' || (lead >= 0x20 && lead != 0x7F) ? 1 : 0;
+    if (lead >= 0xC2 && lead <= 0xDF)  // C2 80 .. C2 9F: the C1 controls
+        return within(1, lead == 0xC2 ? 0xA0 : 0x80, 0xBF) ? 2 : 0;
+    if (lead >= 0xE0 && lead <= 0xEF) {
+        const bool second = within(1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF);
+        return second && within(2, 0x80, 0xBF) ? 3 : 0;
+    }
+    if (lead >= 0xF0 && lead <= 0xF4) {
+        const bool second = within(1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF);
+        return second && within(2, 0x80, 0xBF) && within(3, 0x80, 0xBF) ? 4 : 0;
+    }
+    return 0;
+}
+
+// Bytes of the SGR sequence at the front ("\x1b[31m"), 0 where there is none.
+std::size_t style_length(std::string_view text) {
+    if (!text.starts_with("\x1b[")) return 0;
+    const std::size_t end = text.find_first_not_of("0123456789;", 2);
+    return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
+}
+
 }  // namespace
 
 bool colour_enabled(ColourMode mode, int file_descriptor) {
@@ -77,6 +108,26 @@ std::string pad_right(std::string_view text, std::size_t width) {
 std::string pad_left(std::string_view text, std::size_t width) {
     const std::size_t own = display_width(text);
     return std::string(own < width ? width - own : 0, ' ') + std::string(text);
+}
+
+std::string printable(std::string_view text, bool styles) {
+    static constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string out;
+    out.reserve(text.size());
+    for (std::size_t at = 0; at < text.size();) {
+        std::size_t length = printable_length(text.substr(at, 4));
+        if (length == 0 && styles) length = style_length(text.substr(at, 32));
+        if (length > 0) {
+            out += text.substr(at, length);
+            at += length;
+            continue;
+        }
+        const auto byte = static_cast<unsigned char>(text[at++]);
+        out += "\\x";
+        out += kDigits[byte >> 4U];
+        out += kDigits[byte & 15U];
+    }
+    return out;
 }
 
 std::string styled(std::string_view text, TextStyle style, bool colour) {

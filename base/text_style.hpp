@@ -20,6 +20,10 @@ std::size_t display_width(std::string_view text);
 std::string pad_right(std::string_view text, std::size_t width);
 std::string pad_left(std::string_view text, std::size_t width);
 
+// What a terminal may be given: control characters other than line ends and tabs, and bytes that are not
+// UTF-8, as \xNN. Colours that styled() made stay where `styles` is true.
+std::string printable(std::string_view text, bool styles = false);
+
 enum class TextStyle : std::uint8_t { Plain, Bold, Dim, Red, Green, Yellow, Blue, Magenta, Cyan };
 std::string styled(std::string_view text, TextStyle style, bool colour);
 

@@ -139,12 +139,10 @@ constexpr std::array kKinds = {
 
 }  // namespace
 
-Result<DocumentSummary> describe_file(const std::string& path) {
-    const auto text = read_text_file(path);
-    if (!text) return text.errors();
+Result<DocumentSummary> describe_text(std::string_view text, std::string_view path) {
     for (const DocumentKind& kind : kKinds) {
-        if (!kind.sniff(*text, path)) continue;
-        auto summary = kind.describe(*text, path);
+        if (!kind.sniff(text, path)) continue;
+        auto summary = kind.describe(text, path);
         if (summary) {
             summary->kind = kind.name;
             return summary;
@@ -153,11 +151,17 @@ Result<DocumentSummary> describe_file(const std::string& path) {
         for (Error& error : errors) {
             error.code = ErrorCode::Unreadable;
             if (error.context.find(path) == std::string::npos)
-                error.context = path + (error.context.empty() ? "" : ": " + error.context);
+                error.context = std::string(path) + (error.context.empty() ? "" : ": " + error.context);
         }
         return errors;
     }
-    return inspect_text(*text, path);
+    return inspect_text(text, path);
+}
+
+Result<DocumentSummary> describe_file(const std::string& path) {
+    const auto text = read_text_file(path);
+    if (!text) return text.errors();
+    return describe_text(*text, path);
 }
 
 }  // namespace tw::cli

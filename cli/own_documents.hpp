@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.hpp"
 #include "models/formats/document.hpp"
@@ -9,6 +10,7 @@
 namespace tw::cli {
 
 // Tries these kinds first, then inspect_text. All errors of the document at once.
+Result<DocumentSummary> describe_text(std::string_view text, std::string_view path);
 Result<DocumentSummary> describe_file(const std::string& path);
 
 }  // namespace tw::cli

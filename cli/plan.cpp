@@ -225,8 +225,8 @@ void define_plan(Command& command) {
     command.duration("--time-limit", options.time_limit_s, "end then, with the best found so far");
     command.integer("--seed", options.seed, 0, std::int64_t{1} << 62, "N",
                     "recorded with the answer; the search makes no random choice");
-    command.text("-o,--output", options.output, "FILE",
-                 "keep the best plan, for simulate, explain and diff; - is stdout");
+    command.output("-o,--output", options.output,
+                   "keep the best plan, for simulate, explain and diff; - is stdout");
     command.details(
         "Searches tensor, pipeline, data, context and expert parallel degrees, virtual stages, microbatch, "
         "recompute, ZeRO "

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
+#include "planner/space.hpp"
 #include "sim/report/report_json.hpp"
 
 namespace tw::cli {
@@ -65,9 +66,13 @@ Json search_to_json(const SearchStatistics& search) {
     Json pruned = Json::object();
     for (const auto& [rule, count] : search.pruned)
         pruned[rule] = count;
-    return Json{{"configurations", search.configurations}, {"pruned", std::move(pruned)},
-                {"simulated", search.simulated},           {"proven_optimal", search.proven_optimal},
-                {"interrupted", search.interrupted},       {"wall_s", search.wall_s}};
+    return Json{{"configurations", search.configurations},
+                {"pruned", std::move(pruned)},
+                {"simulated", search.simulated},
+                {"too_long", search.too_long},
+                {"proven_optimal", search.proven_optimal},
+                {"interrupted", search.interrupted},
+                {"wall_s", search.wall_s}};
 }
 
 Json found_to_json(const FoundPlan& found) {
@@ -128,6 +133,10 @@ std::string search_sentence(const SearchStatistics& search) {
         rules += fmt::format("{}{} by {}", rules.empty() ? "" : ", ", format_count(count), rule);
     }
     if (!rules.empty()) text += "; left out: " + rules;
+    if (search.too_long > 0) {
+        text += fmt::format("; {} meshes not searched, of more than {} microbatches x pipeline ranks",
+                            format_count(search.too_long), format_count(kMaxSearchedComputes));
+    }
     const std::string wall = format_duration(search.wall_s);
     if (search.proven_optimal) return text + ". Proven best, in " + wall + ".";
     return text + (search.interrupted ? ". Cut short after " : ". Not proven best, after ") + wall + ".";

@@ -65,7 +65,7 @@ void define_schedule(Command& command) {
                  "pipedream: ranks that run each stage in turn, for example 15,1");
     command.flag("--vertical-sync", options.vertical_sync,
                  "pipedream: one weight version for all stages of a microbatch");
-    command.text("--svg", options.svg, "FILE", "draw the timeline; - is stdout");
+    command.output("--svg", options.svg, "draw the timeline; - is stdout");
     command.flag("--text", options.text, "answer with the schedule's instructions and their waits");
     command.flag("--csv", options.csv, "answer with PyTorch's schedule CSV (compute and communication)");
     command.details(

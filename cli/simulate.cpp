@@ -81,9 +81,9 @@ void define_simulate(Command& command) {
     auto& options = command.keep<SimulateCommandOptions>();
     command.positional("PLAN", options.plan, "a trainwright/plan document; - is stdin");
     command.flag("--timeline", options.timeline, "draw the timeline of a step in the terminal");
-    command.text("--trace", options.trace, "FILE",
-                 "write two steps as a Chrome trace (Perfetto, chrome://tracing); - is stdout");
-    command.text("--svg", options.svg, "FILE", "draw the timeline and the memory of every rank; - is stdout");
+    command.output("--trace", options.trace,
+                   "write two steps as a Chrome trace (Perfetto, chrome://tracing); - is stdout");
+    command.output("--svg", options.svg, "draw the timeline and the memory of every rank; - is stdout");
     command.text("--scenario", options.scenario, "FILE",
                  "a trainwright/scenario document: slow ranks, slow and dead network interfaces, jitter");
     command.number("--tokens", options.tokens, 1, 1e18, "N",

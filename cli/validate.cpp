@@ -65,8 +65,8 @@ void define_validate(Command& command) {
     command.flag("--ablate", options.ablate,
                  "switch off each choice of the frameworks' table and each mechanism in turn; --page then "
                  "writes the page of ablations");
-    command.text("--svg", options.svg, "FILE", "draw predicted against measured; - is stdout");
-    command.text("--page", options.page, "FILE", "write the page of results as Markdown; - is stdout");
+    command.output("--svg", options.svg, "draw predicted against measured; - is stdout");
+    command.output("--page", options.page, "write the page of results as Markdown; - is stdout");
     command.details(
         "Every row that states layers, hidden size, parallel degrees, microbatch and global batch is "
         "predicted; what it does "

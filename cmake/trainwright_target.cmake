@@ -8,8 +8,8 @@ endif()
 function(trainwright_options target)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
   # -Wrestrict misfires on std::string operator+ (GCC bug 105651, g++ 12 and 13).
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wold-style-cast -Wno-restrict
-                                           -ffp-contract=off)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wold-style-cast
+                                           $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> -ffp-contract=off)
   if(TRAINWRIGHT_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

@@ -30,23 +30,24 @@ Errors in_file(Errors errors, std::string_view path) {
     return errors;
 }
 
-Result<LoadedModel> built(const ModelConfig& config, std::vector<std::string> warnings) {
-    auto graph = build_model(config);
+Result<LoadedModel> built(const ModelConfig& config, const ConfigKeys& keys,
+                          std::vector<std::string> warnings) {
+    auto graph = build_model(config, keys);
     if (!graph) return graph.errors();
     return LoadedModel{std::move(*graph), std::move(warnings), config};
 }
 
 Result<LoadedModel> load_json(const Json& document, std::string_view path) {
     if (document.is_object() && document.contains("schema")) {
-        if (document["schema"] == "trainwright/layer-list")
+        if (document.at("schema") == "trainwright/layer-list")
             return layer_list_from_json(document, stem_of(path));
         auto config = model_config_from_json(document);
         if (!config) return config.errors();
-        return built(*config, {});
+        return built(*config, {}, {});
     }
     auto model = read_hf_config(document, stem_of(path));
     if (!model) return model.errors();
-    return built(model->config, std::move(model->warnings));
+    return built(model->config, model->keys, std::move(model->warnings));
 }
 
 bool looks_like_json(std::string_view text) {

@@ -9,6 +9,7 @@
 #include "base/nearest.hpp"
 #include "models/data/embedded.hpp"
 #include "models/hardware/cluster_json.hpp"
+#include "plan/frameworks/framework.hpp"
 #include "plan/plan_order.hpp"
 #include "plan/stage_partition.hpp"
 
@@ -153,6 +154,26 @@ void read_batch(const JsonObject& object, ParallelPlan& plan) {
     plan.global_batch = global_batch ? batch : pass * plan.microbatches;
 }
 
+// 0 is the framework's own. A bucket below a page or above a cluster's memory is a typing error.
+void read_bucket(const JsonObject& object, ParallelPlan& plan) {
+    constexpr double kLeast = 4096, kMost = 1e12;
+    plan.bucket_bytes = object.number_or("bucket_bytes", plan.bucket_bytes, 0, kMost);
+    if (plan.bucket_bytes > 0 && plan.bucket_bytes < kLeast) {
+        object.error("bucket_bytes", fmt::format("{} is outside [{}, {}]", plan.bucket_bytes, kLeast, kMost),
+                     "bytes, not megabytes; 0 takes the framework's own");
+    }
+}
+
+void read_framework(const JsonObject& object, ParallelPlan& plan) {
+    plan.framework = object.string_or("framework", plan.framework);
+    if (find_framework(plan.framework) != nullptr) return;
+    std::vector<std::string> names;
+    for (const FrameworkDefaults* framework : frameworks())
+        names.emplace_back(framework->name);
+    object.error("framework", fmt::format("unknown name '{}'", plan.framework),
+                 unknown_name_hint(plan.framework, names));
+}
+
 ParallelPlan read_settings(const JsonObject& object, Errors& errors) {
     ParallelPlan plan;
     if (const auto mesh = member(object, "mesh", errors)) {
@@ -176,14 +197,14 @@ ParallelPlan read_settings(const JsonObject& object, Errors& errors) {
     plan.optimizer = enumerator(object, "optimizer", kOptimizers, plan.optimizer);
     if (const auto overlap = member(object, "overlap", errors)) plan.overlap = overlap_from_json(*overlap);
     plan.gradient_sync = object.string_or("gradient_sync", plan.gradient_sync);
-    plan.bucket_bytes = object.number_or("bucket_bytes", plan.bucket_bytes, 0, 1e15);
+    read_bucket(object, plan);
     plan.offload_optimizer = object.number_or("offload_optimizer", plan.offload_optimizer, 0, 1);
     plan.offload_activations = object.boolean_or("offload_activations", plan.offload_activations);
     plan.attention = enumerator(object, "attention", kAttentionKernels, plan.attention);
     plan.dropout = object.boolean_or("dropout", plan.dropout);
     plan.expert_imbalance = object.number_or("expert_imbalance", plan.expert_imbalance, 1, 1e6);
     plan.rank_order = object.string_or("rank_order", plan.rank_order);
-    plan.framework = object.string_or("framework", plan.framework);
+    read_framework(object, plan);
     plan.semantics = enumerator(object, "semantics", kSemantics, plan.semantics);
     if (object.has("order")) {
         const Json& rows = object.array("order");

@@ -65,18 +65,22 @@ Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, co
 
     const SearchSpace space(*environment, request);
     PlanAnswer answer;
-    if (space.meshes().empty()) {
-        answer.missing = space.why_empty();
-        return answer;
-    }
     const Simulator simulator(environment);
-    answer = best_first_search(simulator, space, request);
+    if (!space.meshes().empty()) answer = best_first_search(simulator, space, request);
+    answer.search.too_long = space.too_long();
     if (answer.search.configurations == 0) {
         answer.missing = space.why_empty();
-        return answer;
-    }
-    if (answer.plans.empty() && !answer.search.interrupted)
+    } else if (answer.plans.empty() && !answer.search.interrupted) {
         answer.missing = why_nothing_fits(environment, space);
+    }
+    if (answer.plans.empty() && space.too_long() > 0) {
+        answer.missing.push_back(fmt::format(
+            "length: {} choices of mesh and microbatch were not searched, whose microbatches x pipeline "
+            "ranks "
+            "are more than {}; a smaller --global-batch than {} or larger microbatches (--fix mbs=...) have "
+            "fewer",
+            space.too_long(), kMaxSearchedComputes, request.global_batch));
+    }
     return answer;
 }
 

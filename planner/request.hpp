@@ -49,7 +49,8 @@ struct SearchStatistics {
     std::int64_t configurations = 0;             // distinct legal plans of the space
     std::map<std::string, std::int64_t> pruned;  // by rule: "bound", "memory"
     std::int64_t simulated = 0;
-    bool proven_optimal = false;
+    std::int64_t too_long = 0;    // meshes outside the space: more than kMaxSearchedComputes
+    bool proven_optimal = false;  // over the configurations
     bool interrupted = false;
     double wall_s = 0;
 };

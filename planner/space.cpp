@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "plan/check_plan.hpp"
 #include "plan/lower_plan.hpp"
 #include "plan/schedule/placement.hpp"
@@ -11,9 +9,8 @@
 #include "plan/stage_program/stage_program.hpp"
 
 namespace tw {
-namespace {
 
-std::vector<int> divisors(std::int64_t n) {
+std::vector<int> divisors_of(std::int64_t n) {
     std::vector<int> result;
     for (std::int64_t d = 1; d * d <= n; ++d) {
         if (n % d != 0) continue;
@@ -23,6 +20,8 @@ std::vector<int> divisors(std::int64_t n) {
     std::sort(result.begin(), result.end());
     return result;
 }
+
+namespace {
 
 // Whether selective recompute frees anything: convolutions have no attention core.
 bool selects(const LayerGraph& graph, ParallelPlan plan, std::int64_t seq_len) {
@@ -47,7 +46,7 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
     const LayerGraph& graph = environment.graph;
     const PlanConstraints& fix = request.constraints;
     const int world = environment.cluster.devices();
-    const std::vector<int> degrees = divisors(world);
+    const std::vector<int> degrees = divisors_of(world);
     const std::vector<int> experts = graph.experts > 0 ? legal_ep(graph, world) : std::vector<int>{1};
     // Tensor parallel beyond a node is searched only where it is named.
     int domain = 1;
@@ -70,13 +69,17 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
                         for (const bool sp : {false, true}) {
                             if (sp && (tp == 1 || seq_len_ % (std::int64_t{tp} * cp) != 0)) continue;
                             if (!fix.sp.allows(sp ? 1 : 0)) continue;
-                            for (const int mbs : divisors(request.global_batch / dp)) {
+                            for (const int mbs : divisors_of(request.global_batch / dp)) {
                                 if (!fix.mbs.allows(mbs)) continue;
                                 MeshChoice m;
                                 m.mesh = {dp, pp, tp, cp, ep, etp};
                                 m.sequence_parallel = sp;
                                 m.microbatch = mbs;
                                 m.microbatches = request.global_batch / dp / mbs;
+                                if (m.microbatches > kMaxSearchedComputes / pp) {
+                                    ++too_long_;
+                                    continue;
+                                }
                                 meshes_.push_back(m);
                             }
                         }
@@ -92,7 +95,8 @@ std::vector<ChunkChoice> SearchSpace::chunks(const MeshChoice& mesh) const {
     const PlanConstraints& fix = request_.constraints;
     const std::int64_t blocks = environment_.graph.blocks;
     std::vector<ChunkChoice> result;
-    for (int v = 1; v == 1 || std::int64_t{v} * mesh.mesh.pp <= blocks; ++v) {
+    const std::int64_t most = std::min(blocks, kMaxSearchedComputes / mesh.microbatches);  // stages
+    for (int v = 1; v == 1 || std::int64_t{v} * mesh.mesh.pp <= most; ++v) {
         if (v > 1 && mesh.mesh.pp == 1) break;
         if (!fix.vpp.allows(v) || schedules(mesh, v).empty()) continue;
         for (const RecomputeMode mode :
@@ -201,60 +205,6 @@ void SearchSpace::place_stages(ParallelPlan& plan) const {
     const ScheduleGenerator& schedule = **find_schedule(plan.schedule);
     assign_node_groups(environment_.cluster, plan.mesh, rank_of_stage(schedule, schedule_shape(plan)),
                        plan.stages);
-}
-
-std::vector<std::string> SearchSpace::why_empty() const {
-    const LayerGraph& graph = environment_.graph;
-    const int world = environment_.cluster.devices();
-    std::vector<std::string> reasons;
-    const auto list = [](const std::vector<int>& values) {
-        std::string text;
-        for (const int v : values)
-            text += (text.empty() ? "" : ", ") + std::to_string(v);
-        return text;
-    };
-    reasons.push_back(fmt::format("tensor parallel degrees that divide the model's {} heads: {}", graph.heads,
-                                  list(legal_tp(graph, world))));
-    reasons.push_back(
-        fmt::format("pipeline degrees must divide {} devices and not exceed {} layers", world, graph.blocks));
-    reasons.push_back(
-        fmt::format("--global-batch {} must be a multiple of dp = {} / (tp * pp * cp); its divisors: {}",
-                    request_.global_batch, world, list(divisors(request_.global_batch))));
-    const std::string fixed = to_string(request_.constraints);
-    if (fixed.empty()) return reasons;
-    // The plan that the user describes, where every key has one value: its own violations say more than the
-    // list.
-    const PlanConstraints& fix = request_.constraints;
-    const auto one = [](const IntChoice& choice, int otherwise) {
-        return choice.any() ? otherwise : static_cast<int>(choice.ranges.front().low);
-    };
-    ParallelPlan plan = request_.base;
-    plan.mesh.tp = one(fix.tp, 1);
-    plan.mesh.pp = one(fix.pp, 1);
-    plan.mesh.cp = one(fix.cp, 1);
-    plan.mesh.ep = one(fix.ep, 1);
-    plan.mesh.dp = one(fix.dp, std::max(1, world / (plan.mesh.tp * plan.mesh.pp * plan.mesh.cp)));
-    plan.virtual_stages = one(fix.vpp, 1);
-    plan.microbatch = one(fix.mbs, 1);
-    plan.microbatches = std::max<std::int64_t>(1, request_.global_batch / (plan.microbatch * plan.mesh.dp));
-    plan.global_batch = request_.global_batch;
-    plan.seq_len = seq_len_;
-    plan.zero_stage = one(fix.zero, 0);
-    plan.sequence_parallel = one(fix.sp, 0) != 0;
-    if (!fix.schedule.any()) plan.schedule = fix.schedule.words.front();
-    const std::int64_t stages = std::int64_t{plan.mesh.pp} * plan.virtual_stages;
-    if (stages > graph.size()) {
-        reasons.push_back(fmt::format("pp {} x vpp {} are more stages than the model's {} layers",
-                                      plan.mesh.pp, plan.virtual_stages, graph.blocks));
-        return reasons;
-    }
-    plan.stages = uniform_partition(graph, static_cast<int>(stages), RecomputeMode::None);
-    const PlanCheck check = check_plan(graph, environment_.cluster, plan);
-    if (!check.errors.empty()) reasons.clear();
-    for (const Error& error : check.errors)
-        reasons.push_back(to_string(error));
-    reasons.push_back("with --fix " + fixed);
-    return reasons;
 }
 
 }  // namespace tw

@@ -34,6 +34,12 @@ struct ZeroChoice {
     int shard = 0;  // 0: all replicas
 };
 
+// Plans of more pairs of a virtual stage and a microbatch than this are not searched: one alone would take a
+// good part of a second. GPT-3's 192 microbatches on 16 stages are 3072 pairs.
+inline constexpr std::int64_t kMaxSearchedComputes = std::int64_t{1} << 18;
+
+std::vector<int> divisors_of(std::int64_t n);  // ascending
+
 class SearchSpace {
   public:
     SearchSpace(const Environment& environment, const PlanRequest& request);
@@ -50,7 +56,10 @@ class SearchSpace {
     [[nodiscard]] ParallelPlan make_plan(const MeshChoice& mesh, const ChunkChoice& chunk,
                                          const ScheduleGenerator& schedule, const ZeroChoice& zero) const;
     [[nodiscard]] std::int64_t seq_len() const { return seq_len_; }
-    // Why no mesh is legal: the divisibilities that failed, as sentences.
+    // Meshes left out because all below them is longer than kMaxSearchedComputes.
+    [[nodiscard]] std::int64_t too_long() const { return too_long_; }
+    // Why no mesh is legal, as sentences (why_empty.cpp): of the plans that --fix describes, the violations
+    // of one that has fewest; else the divisibilities that failed.
     [[nodiscard]] std::vector<std::string> why_empty() const;
 
   private:
@@ -60,6 +69,7 @@ class SearchSpace {
     const PlanRequest& request_;
     std::int64_t seq_len_;
     bool selects_;  // selective recompute differs from none
+    std::int64_t too_long_ = 0;
     std::vector<MeshChoice> meshes_;
 };
 

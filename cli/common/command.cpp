@@ -77,6 +77,15 @@ void Command::text(std::string name, std::string& target, std::string value, std
         [&target](const std::string& text) -> Status { return target = text, ok(); };
 }
 
+void Command::output(std::string name, std::string& target, std::string help) {
+    OptionSpec& spec = add(std::move(name), "FILE", std::move(help), Need::Optional);
+    spec.output = &target;
+    spec.assign = [&target](const std::string& text) -> Status {
+        if (text.empty()) return usage("names no file", "a path, or - for stdout");
+        return target = text, ok();
+    };
+}
+
 void Command::word(std::string name, std::string& target, const std::vector<std::string>& words,
                    std::string help) {
     add(std::move(name), fmt::format("{}", fmt::join(words, "|")), std::move(help), Need::Optional).assign =

@@ -23,7 +23,8 @@ struct OptionSpec {
     std::string help;
     bool positional = false;
     bool required = false;
-    bool repeated = false;  // takes any number of values
+    bool repeated = false;                // takes any number of values
+    const std::string* output = nullptr;  // a file that is written; "-" is stdout, which holds one document
     bool* flag = nullptr;
     std::function<Status(const std::string&)>
         assign;  // one value as typed; the error's context is filled in by parsing
@@ -64,6 +65,8 @@ class Command {
                 std::string help);
     void text(std::string name, std::string& target, std::string value, std::string help,
               Need need = Need::Optional);
+    // A file to write, or "-": at most one of them and --json may ask for stdout.
+    void output(std::string name, std::string& target, std::string help);
     void word(std::string name, std::string& target, const std::vector<std::string>& words, std::string help);
     void integer(std::string name, int& target, int low, int high, std::string value, std::string help,
                  Need need = Need::Optional);

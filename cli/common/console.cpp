@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -12,9 +13,12 @@ namespace {
 constexpr int kPipedWidth = 100;
 constexpr int kNarrowest = 60;
 constexpr int kWidest = 160;
+constexpr std::size_t kMostErrors = 100;  // that a reader is shown
 
-void write_to(std::FILE* stream, std::string_view text) {
-    std::fwrite(text.data(), 1, text.size(), stream);
+// Documents and file names may hold anything; a terminal gets nothing that it would obey.
+void write_to(std::FILE* stream, std::string_view text, bool colour) {
+    const std::string shown = printable(text, colour);
+    std::fwrite(shown.data(), 1, shown.size(), stream);
 }
 
 }  // namespace
@@ -36,7 +40,7 @@ int Console::width() const {
 }
 
 void Console::out(std::string_view text) {
-    write_to(stdout, text);
+    write_to(stdout, text, out_colour());
 }
 
 void Console::out_json(const Json& document) {
@@ -52,22 +56,25 @@ void Console::heading(std::string_view text) {
 }
 
 void Console::warn(std::string_view message) {
-    write_to(stderr, styled("warning:", TextStyle::Yellow, err_colour()) + " " + std::string(message) + "\n");
+    write_to(stderr, styled("warning:", TextStyle::Yellow, err_colour()) + " " + std::string(message) + "\n",
+             err_colour());
 }
 
 void Console::note(std::string_view message) {
-    write_to(stderr, std::string(message) + "\n");
+    write_to(stderr, std::string(message) + "\n", err_colour());
 }
 
 int Console::fail(const Errors& errors) {
-    for (const Error& error : errors) {
+    for (const Error& error : std::span(errors).first(std::min(errors.size(), kMostErrors))) {
         std::string line = styled("error:", TextStyle::Red, err_colour()) + " ";
         if (!error.context.empty()) line += error.context + ": ";
         line += error.message + "\n";
         if (!error.hint.empty())
             line += styled("   hint: ", TextStyle::Dim, err_colour()) + error.hint + "\n";
-        write_to(stderr, line);
+        write_to(stderr, line, err_colour());
     }
+    if (errors.size() > kMostErrors)
+        note("and " + std::to_string(errors.size() - kMostErrors) + " more errors");
     return exit_code(errors);
 }
 

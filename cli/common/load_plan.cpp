@@ -1,14 +1,14 @@
 #include "cli/common/load_plan.hpp"
 
 #include <iostream>
-#include <iterator>
 
 namespace tw::cli {
 
 Result<PlanDocument> load_plan_document(const std::string& path) {
     if (path != "-") return read_plan_document(path);
-    const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-    const Result<Json> json = parse_json(text, "<stdin>");
+    const Result<std::string> text = read_text_stream(std::cin, "<stdin>");
+    if (!text) return text.errors();
+    const Result<Json> json = parse_json(*text, "<stdin>");
     if (!json) return json.errors();
     return plan_document_from_json(*json, "<stdin>");
 }

@@ -143,6 +143,18 @@ void check_required(const Command& command, Errors& errors) {
     }
 }
 
+// Two documents on one stdout are none.
+void check_stdout(const Command& command, bool json, Errors& errors) {
+    std::vector<std::string> claims;
+    for (const OptionSpec& option : command.options()) {
+        if (option.output != nullptr && *option.output == "-") claims.push_back(option.long_name() + " -");
+    }
+    if (json) claims.emplace_back("--json");
+    if (claims.size() < 2) return;
+    usage_error(errors, fmt::format("{} all write to stdout", fmt::join(claims, ", ")), command.name(),
+                "give a file to all but one of them");
+}
+
 void apply(const CommonFlags& flags, Invocation& invocation) {
     invocation.help |= flags.help;
     invocation.console.json |= flags.json;
@@ -225,6 +237,7 @@ Invocation parse_command_line(const Commands& commands, const std::vector<std::s
         }
         assign_values(*commands[i], parsed[i], *defaults, invocation.errors);
         if (invocation.errors.empty()) check_required(*commands[i], invocation.errors);
+        check_stdout(*commands[i], invocation.console.json, invocation.errors);
         return invocation;
     }
     if (!syntax_error.empty()) usage_error(invocation.errors, syntax_error, "trainwright");

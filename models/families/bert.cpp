@@ -5,14 +5,14 @@
 
 namespace tw {
 
-Errors check_bert(const ModelConfig& c, const std::string& context) {
+Errors check_bert(const ModelConfig& c, const ConfigKeys& keys) {
     Errors errors;
-    require(errors, c.vocab > 0, context, "vocab", "a language model needs a vocabulary");
-    require(errors, !c.causal, context, "causal", "family bert is bidirectional: causal must be false");
-    require(errors, c.experts == 0, context, "experts", "family bert has no experts");
-    require(errors, c.encoder_layers == 0, context, "encoder_layers", "give the encoder's blocks as layers");
-    require(errors, c.patch == 0, context, "patch", "image patches belong to family vit");
-    require(errors, !c.next_sentence_head || c.pooler, context, "next_sentence_head", "needs the pooler");
+    require(errors, c.vocab > 0, keys, "vocab", "a language model needs a vocabulary");
+    require(errors, !c.causal, keys, "causal", "family bert is bidirectional: causal must be false");
+    require(errors, c.experts == 0, keys, "experts", "family bert has no experts");
+    require(errors, c.encoder_layers == 0, keys, "encoder_layers", "give the encoder's blocks as layers");
+    require(errors, c.patch == 0, keys, "patch", "image patches belong to family vit");
+    require(errors, !c.next_sentence_head || c.pooler, keys, "next_sentence_head", "needs the pooler");
     return errors;
 }
 

@@ -19,13 +19,20 @@ bool ModelConfig::sparse(std::int64_t layer) const {
     return layer >= first_dense_layers && (layer + 1) % moe_every == 0;
 }
 
+std::string ConfigKeys::name(std::string_view key) const {
+    for (const auto& [ours, theirs] : foreign) {
+        if (ours == key) return theirs;
+    }
+    return std::string(key);
+}
+
 namespace {
 
 class Checker {
   public:
-    Checker(Errors& errors, const std::string& context) : errors_(errors), context_(context) {}
+    Checker(Errors& errors, const ConfigKeys& keys) : errors_(errors), keys_(keys) {}
     void fail(const char* key, std::string message, std::string hint = "") {
-        errors_.push_back({ErrorCode::Unreadable, std::move(message), context_ + "/" + key, std::move(hint)});
+        errors_.push_back({ErrorCode::Unreadable, std::move(message), keys_.pointer(key), std::move(hint)});
     }
     void range(const char* key, std::int64_t value, std::int64_t low, std::int64_t high) {
         if (value >= low && value <= high) return;
@@ -33,9 +40,14 @@ class Checker {
                       std::to_string(high) + "]");
     }
 
+    [[nodiscard]] std::string name(const char* key) const { return keys_.name(key); }
+    [[nodiscard]] std::string valued(const char* key, std::int64_t value) const {
+        return name(key) + " " + std::to_string(value);
+    }
+
   private:
     Errors& errors_;
-    const std::string& context_;
+    const ConfigKeys& keys_;
 };
 
 void check_ranges(const ModelConfig& c, Checker& check) {
@@ -90,25 +102,27 @@ std::string number(std::int64_t v) {
 
 void check_heads(const ModelConfig& c, Checker& check) {
     if (c.head_dim == 0 && !c.mla() && c.hidden % c.heads != 0) {
-        check.fail("heads", "hidden " + number(c.hidden) + " is not a multiple of heads " + number(c.heads),
-                   "give head_dim where it is not hidden / heads");
+        check.fail(
+            "heads",
+            check.valued("hidden", c.hidden) + " is not a multiple of " + check.valued("heads", c.heads),
+            "give " + check.name("head_dim") + " where it is not " + check.name("hidden") + " / " +
+                check.name("heads"));
     }
     if (c.heads % c.kv() != 0) {
-        check.fail("kv_heads",
-                   "heads " + number(c.heads) + " is not a multiple of kv_heads " + number(c.kv()));
+        check.fail("kv_heads", check.valued("heads", c.heads) + " is not a multiple of " +
+                                   check.valued("kv_heads", c.kv()));
     }
     if (c.sliding_kv_heads > 0 && c.heads % c.sliding_kv_heads != 0) {
-        check.fail("sliding_kv_heads", "heads " + number(c.heads) +
-                                           " is not a multiple of sliding_kv_heads " +
-                                           number(c.sliding_kv_heads));
+        check.fail("sliding_kv_heads", check.valued("heads", c.heads) + " is not a multiple of " +
+                                           check.valued("sliding_kv_heads", c.sliding_kv_heads));
     }
     if (c.mla() && (c.qk_nope_head_dim <= 0 || c.qk_rope_head_dim <= 0 || c.v_head_dim <= 0)) {
-        check.fail("kv_lora_rank",
-                   "latent attention needs qk_nope_head_dim, qk_rope_head_dim and v_head_dim");
+        check.fail("kv_lora_rank", "latent attention needs " + check.name("qk_nope_head_dim") + ", " +
+                                       check.name("qk_rope_head_dim") + " and " + check.name("v_head_dim"));
     }
     if (c.encoder_heads > 0 && c.hidden % c.encoder_heads != 0 && c.head_dim == 0) {
-        check.fail("encoder_heads", "hidden " + number(c.hidden) + " is not a multiple of encoder_heads " +
-                                        number(c.encoder_heads));
+        check.fail("encoder_heads", check.valued("hidden", c.hidden) + " is not a multiple of " +
+                                        check.valued("encoder_heads", c.encoder_heads));
     }
 }
 
@@ -141,14 +155,16 @@ void check_lists(const ModelConfig& c, Checker& check) {
 
 void check_experts(const ModelConfig& c, Checker& check) {
     if (c.experts == 0) {
-        if (c.experts_per_token > 0) check.fail("experts", "experts_per_token is given, experts is not");
+        if (c.experts_per_token > 0)
+            check.fail("experts",
+                       check.name("experts_per_token") + " is given, " + check.name("experts") + " is not");
         return;
     }
     if (c.experts_per_token < 1 || c.experts_per_token > c.experts) {
-        check.fail("experts_per_token",
-                   number(c.experts_per_token) + " is outside [1, experts = " + number(c.experts) + "]");
+        check.fail("experts_per_token", number(c.experts_per_token) + " is outside [1, " +
+                                            check.name("experts") + " = " + number(c.experts) + "]");
     }
-    if (c.expert_ffn < 1) check.fail("expert_ffn", "required where experts is given");
+    if (c.expert_ffn < 1) check.fail("expert_ffn", "required where " + check.name("experts") + " is given");
 }
 
 // Within the ranges above one block's count fits a double exactly enough to tell overflow; the sum must fit
@@ -169,15 +185,16 @@ void check_total(const ModelConfig& c, Checker& check) {
     }
     if (!(total < 8e17)) {
         check.fail("hidden", "the model would have too many parameters to count: more than 4e17",
-                   "check hidden, ffn, experts and layers");
+                   "check " + check.name("hidden") + ", " + check.name("ffn") + ", " + check.name("experts") +
+                       " and " + check.name("layers"));
     }
 }
 
 }  // namespace
 
-Errors check_model_config(const ModelConfig& config, const std::string& context) {
+Errors check_model_config(const ModelConfig& config, const ConfigKeys& keys) {
     Errors errors;
-    Checker check(errors, context);
+    Checker check(errors, keys);
     check_ranges(config, check);
     if (!errors.empty()) return errors;
     check_heads(config, check);

@@ -128,9 +128,22 @@ inline constexpr std::int64_t kMaxHidden = 1'000'000, kMaxLayers = 100'000, kMax
 inline constexpr std::int64_t kMaxVocab = 16'000'000, kMaxHeads = 65'536, kMaxExperts = 65'536;
 inline constexpr std::int64_t kMaxSeqLen = std::int64_t{1} << 30;
 
+// Where a description came from and how its own document names the sizes, so that errors speak the user's
+// words: "/num_attention_heads", not "/heads".
+struct ConfigKeys {
+    std::string place;                                         // a JSON pointer in front of each key
+    std::vector<std::pair<std::string, std::string>> foreign;  // our name, the document's
+
+    ConfigKeys(std::string pointer = "")
+        : place(std::move(pointer)) {}                   // NOLINT(google-explicit-constructor)
+    ConfigKeys(const char* pointer) : place(pointer) {}  // NOLINT(google-explicit-constructor)
+
+    [[nodiscard]] std::string name(std::string_view key) const;
+    [[nodiscard]] std::string pointer(std::string_view key) const { return place + "/" + name(key); }
+};
+
 // All violations of the description's own rules: ranges, divisibility, lengths of lists, overflow of the
-// parameter count. `context` + "/key" is each error's context (a JSON pointer where the config came from a
-// document).
-Errors check_model_config(const ModelConfig& config, const std::string& context);
+// parameter count. Each error's context is keys.pointer(key).
+Errors check_model_config(const ModelConfig& config, const ConfigKeys& keys);
 
 }  // namespace tw

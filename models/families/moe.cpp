@@ -3,17 +3,17 @@
 
 namespace tw {
 
-Errors check_moe(const ModelConfig& c, const std::string& context) {
+Errors check_moe(const ModelConfig& c, const ConfigKeys& keys) {
     Errors errors;
-    require(errors, c.vocab > 0, context, "vocab", "a language model needs a vocabulary");
-    require(errors, c.experts > 0, context, "experts", "required by family moe");
-    require(errors, !c.mla(), context, "kv_lora_rank", "latent attention belongs to family deepseek");
-    require(errors, c.encoder_layers == 0, context, "encoder_layers", "an encoder belongs to family t5");
-    require(errors, c.patch == 0, context, "patch", "image patches belong to family vit");
+    require(errors, c.vocab > 0, keys, "vocab", "a language model needs a vocabulary");
+    require(errors, c.experts > 0, keys, "experts", "required by family moe");
+    require(errors, !c.mla(), keys, "kv_lora_rank", "latent attention belongs to family deepseek");
+    require(errors, c.encoder_layers == 0, keys, "encoder_layers", "an encoder belongs to family t5");
+    require(errors, c.patch == 0, keys, "patch", "image patches belong to family vit");
     bool dense = false;
     for (std::int64_t i = 0; i < c.layers; ++i)
         dense = dense || !c.sparse(i);
-    require(errors, !dense || c.ffn > 0, context, "ffn", "required: some layers are dense");
+    require(errors, !dense || c.ffn > 0, keys, "ffn", "required: some layers are dense");
     return errors;
 }
 

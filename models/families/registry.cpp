@@ -32,18 +32,18 @@ const ModelFamily* find_model_family(std::string_view name) {
     return nullptr;
 }
 
-Result<LayerGraph> build_model(const ModelConfig& config, const std::string& context) {
+Result<LayerGraph> build_model(const ModelConfig& config, const ConfigKeys& keys) {
     const ModelFamily* family = find_model_family(config.family);
     if (family == nullptr) {
         std::vector<std::string> names;
         for (const ModelFamily& f : model_families())
             names.emplace_back(f.name);
         return Error{ErrorCode::Unreadable, "unknown model family '" + config.family + "'",
-                     context + "/family", unknown_name_hint(config.family, names)};
+                     keys.pointer("family"), unknown_name_hint(config.family, names)};
     }
-    Errors errors = check_model_config(config, context);
+    Errors errors = check_model_config(config, keys);
     if (errors.empty()) {
-        for (Error& error : family->check(config, context))
+        for (Error& error : family->check(config, keys))
             errors.push_back(std::move(error));
     }
     if (!errors.empty()) return errors;

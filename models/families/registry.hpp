@@ -16,13 +16,13 @@ struct ModelFamily {
     std::string_view description;  // one line
     LayerGraph (*build)(const ModelConfig& config);
     // Rules of this family beyond check_model_config: (key, message) pairs as errors.
-    Errors (*check)(const ModelConfig& config, const std::string& context);
+    Errors (*check)(const ModelConfig& config, const ConfigKeys& keys);
 };
 
 std::span<const ModelFamily> model_families();
 const ModelFamily* find_model_family(std::string_view name);
 
 // Checks the description, then builds it. An unknown family lists the known ones.
-Result<LayerGraph> build_model(const ModelConfig& config, const std::string& context = "");
+Result<LayerGraph> build_model(const ModelConfig& config, const ConfigKeys& keys = {});
 
 }  // namespace tw

@@ -5,14 +5,14 @@
 
 namespace tw {
 
-Errors check_vit(const ModelConfig& c, const std::string& context) {
+Errors check_vit(const ModelConfig& c, const ConfigKeys& keys) {
     Errors errors;
-    require(errors, c.patch > 0, context, "patch", "required by family vit");
-    require(errors, c.patch > 0 && c.image >= c.patch, context, "image", "must be at least the patch size");
-    require(errors, c.vocab == 0, context, "vocab", "an image encoder has no vocabulary");
-    require(errors, !c.causal, context, "causal", "family vit is bidirectional: causal must be false");
-    require(errors, c.experts == 0, context, "experts", "family vit has no experts");
-    require(errors, c.encoder_layers == 0, context, "encoder_layers", "give the encoder's blocks as layers");
+    require(errors, c.patch > 0, keys, "patch", "required by family vit");
+    require(errors, c.patch > 0 && c.image >= c.patch, keys, "image", "must be at least the patch size");
+    require(errors, c.vocab == 0, keys, "vocab", "an image encoder has no vocabulary");
+    require(errors, !c.causal, keys, "causal", "family vit is bidirectional: causal must be false");
+    require(errors, c.experts == 0, keys, "experts", "family vit has no experts");
+    require(errors, c.encoder_layers == 0, keys, "encoder_layers", "give the encoder's blocks as layers");
     return errors;
 }
 

@@ -271,6 +271,7 @@ Result<HfModel> decode(const Json& document, const std::string& pointer, std::st
     known->decode(reader, model.config);
     list_unread(object, model.warnings);
     if (!errors.empty()) return errors;
+    model.keys = hf_keys(object, pointer);
     return model;
 }
 

@@ -17,6 +17,7 @@ struct HfModel {
     ModelConfig config;
     std::string model_type;  // as decoded: the document's own, or the one its architecture implies
     std::vector<std::string> warnings;
+    ConfigKeys keys;  // for build_model: its errors then name the document's own keys
 };
 
 Result<HfModel> read_hf_config(const Json& document, std::string_view name);

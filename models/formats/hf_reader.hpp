@@ -61,6 +61,9 @@ void read_layer_types(const HfReader& r, ModelConfig& c, std::int64_t pattern_fa
 // A list of 0 and 1 a layer; false (with an error) where it is not one.
 bool read_layer_flags(const HfReader& r, const char* key, std::int64_t layers, std::vector<int>& out);
 
+// The document's own names of the description's sizes. Marks keys as read: call it last.
+ConfigKeys hf_keys(const JsonObject& object, const std::string& pointer);
+
 // One model type: transformers' model_type, the family it maps to, its decoder.
 struct HfModelType {
     std::string_view model_type;

@@ -122,6 +122,7 @@ class LayerReader {
                 spec_.inputs.push_back(found->second);
                 continue;
             }
+            if (++unknown_ > kMostUnknown) continue;
             std::vector<std::string> names;
             for (const auto& [known, index] : earlier)
                 names.push_back(known);
@@ -135,8 +136,11 @@ class LayerReader {
         }
     }
 
+    static constexpr int kMostUnknown = 10;  // of which a layer's inputs are told
+
     JsonObject object_;
     CnnLayerSpec spec_;
+    int unknown_ = 0;
 };
 
 struct Document {

@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kMaxMilliseconds = 1e9;  // eleven days for one operator: not a profile
 constexpr double kMaxBytes = 1e15;
-constexpr double kBytesPerValue = 4;  // PipeDream profiles in fp32
+constexpr std::size_t kMaxNodes = 20'000;  // the largest of PipeDream's own has some hundreds
+constexpr double kBytesPerValue = 4;       // PipeDream profiles in fp32
 constexpr std::string_view kSeparator = " -- ";
 
 struct RawEdge {
@@ -43,6 +44,8 @@ class Reader {
             ++number;
             if (trim(line).empty() || trim(line).starts_with('#')) continue;
             if (errors_->size() >= 20) return;  // not a graph.txt: enough has been said
+            if (nodes.size() > kMaxNodes)
+                return fail(number, "more than " + std::to_string(kMaxNodes) + " nodes");
             if (line.starts_with('\t') || line.starts_with("  ")) {
                 read_edge(trim(line), number);
             } else {

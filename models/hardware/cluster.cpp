@@ -183,7 +183,12 @@ Result<Cluster> load_cluster(std::string_view text) {
     if (text.ends_with(".json") || text.find('/') != std::string_view::npos) {
         auto document = read_json_file(std::string(text));
         if (!document) return document.errors();
-        return cluster_from_json(*document, "");
+        auto cluster = cluster_from_json(*document, "");
+        if (cluster) return cluster;
+        Errors errors = cluster.errors();
+        for (Error& error : errors)
+            error.context = std::string(text) + ": " + error.context;
+        return errors;
     }
     const std::string context = "--cluster " + std::string(text);
     const std::size_t colon = text.find(':');

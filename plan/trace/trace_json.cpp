@@ -17,6 +17,7 @@ constexpr std::int64_t kMaxU16 = std::numeric_limits<std::uint16_t>::max();
 constexpr std::int64_t kMaxI32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxU32 = std::numeric_limits<std::uint32_t>::max();
 constexpr SimTime kMaxTime = kNever;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 60;
 
 std::string quoted(std::string_view text) {
     return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -110,6 +111,7 @@ class TraceReader {
         }
         if (!std::is_sorted(trace.step_end.begin(), trace.step_end.end()))
             complain("/step_end_ps", "steps end out of order");
+        check_totals(object, trace);
         object.finish();
         return trace;
     }
@@ -117,6 +119,22 @@ class TraceReader {
   private:
     void complain(std::string pointer, std::string message) {
         errors_.push_back({ErrorCode::Unreadable, std::move(message), std::move(pointer), {}});
+    }
+
+    // What an analysis holds for each step, and the sums that it makes, must have a size.
+    static void check_totals(const JsonObject& object, const Trace& trace) {
+        std::size_t events = 0;
+        double total = 0;
+        for (const RankTrace& rank : trace.ranks) {
+            events += rank.events.size();
+            for (const TraceEvent& event : rank.events)
+                total += static_cast<double>(event.end - event.start) +
+                         static_cast<double>(event.start - event.arrival);
+        }
+        if (static_cast<std::size_t>(trace.steps) > std::max<std::size_t>(1, events))
+            object.error("steps", fmt::format("{} steps, but only {} events", trace.steps, events));
+        if (total > static_cast<double>(kMaxTime))
+            object.error("ranks", fmt::format("the events take {:.3g} s together", total * 1e-12));
     }
 
     static const Json& list(const JsonObject& object, std::string_view key) {
@@ -207,9 +225,10 @@ class TraceReader {
         sample.time = object.integer("time_ps", -kMaxTime, kMaxTime);
         const Json& bytes = object.array("bytes");
         for (const Json& value : bytes) {
-            if (!value.is_number_integer())
-                complain(object.pointer("bytes"), "not an integer number of bytes");
-            sample.bytes.push_back(value.is_number_integer() ? value.get<std::int64_t>() : 0);
+            const bool legal = value.is_number_integer() && value.get<double>() >= 0 &&
+                               value.get<double>() <= static_cast<double>(kMaxBytes);
+            if (!legal) complain(object.pointer("bytes"), "not an integer number of bytes");
+            sample.bytes.push_back(legal ? value.get<std::int64_t>() : 0);
         }
         if (sample.bytes.size() != trace.memory_categories.size()) {
             object.error("bytes", fmt::format("{} numbers for {} categories", sample.bytes.size(),

@@ -61,7 +61,7 @@ void read_torch_row(const JsonObject& row, TorchRows& rows) {
 Result<Json> gpu_benches(const Folder& hw) {
     auto document = read_json_file(hw / "gpu_benches.json");
     if (!document) return document.errors();
-    if (!document->contains("data"))
+    if (!document->is_object() || !document->contains("data"))
         return Error{ErrorCode::Unreadable, "no \"data\"", "gpu_benches.json", ""};
     return (*document)["data"];
 }
@@ -92,7 +92,10 @@ Result<std::vector<SizePoint>> read_small_kernels(const Folder& hw, const std::s
     }
     std::vector<SizePoint> points;
     for (const Json& point : kernels->at(key).at("points_bytes_us")) {
-        points.push_back({point.at(0).get<double>(), point.at(1).get<double>() * 1e-6});
+        if (!point.is_array() || point.size() != 2 || !point[0].is_number() || !point[1].is_number())
+            return Error{ErrorCode::Unreadable, "a point of " + key + " is not [bytes, us]",
+                         "gpu_benches.json", ""};
+        points.push_back({point[0].get<double>(), point[1].get<double>() * 1e-6});
     }
     return points;
 }
@@ -104,7 +107,10 @@ Result<double> read_stream_rate(const Folder& hw, const std::string& device, con
         !data->at(device).at("stream_peak_GBps").contains(kernel)) {
         return Error{ErrorCode::Unreadable, "no " + device + " " + kernel, "gpu_benches.json", ""};
     }
-    return data->at(device).at("stream_peak_GBps").at(kernel).get<double>() * 1e9;
+    const Json& rate = data->at(device).at("stream_peak_GBps").at(kernel);
+    if (!rate.is_number())
+        return Error{ErrorCode::Unreadable, device + " " + kernel + " is no number", "gpu_benches.json", ""};
+    return rate.get<double>() * 1e9;
 }
 
 }  // namespace tw

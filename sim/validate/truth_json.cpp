@@ -4,12 +4,14 @@
 #include <filesystem>
 
 #include "base/json.hpp"
+#include "models/hardware/cluster.hpp"
 #include "sim/validate/truth.hpp"
 
 namespace tw {
 namespace {
 
 constexpr double kMost = 1e15;
+constexpr double kMostWhole = 1e9;  // counts: two of them multiply within int64
 constexpr double kGiB = 1073741824.0;
 
 std::string lower(std::string text) {
@@ -26,7 +28,7 @@ bool contains(const std::string& text, std::string_view part) {
 template <class T>
 std::optional<T> whole(const JsonObject& object, std::string_view key) {
     if (!object.has(key)) return std::nullopt;
-    const double value = object.number_or(key, 0, 0, kMost);
+    const double value = object.number_or(key, 0, 0, kMostWhole);
     if (value != std::floor(value)) {
         object.error(key, "expected a whole number");
         return std::nullopt;
@@ -158,9 +160,11 @@ TruthRow functional_row(const JsonObject& object, Errors& errors) {
     row.cp = whole<int>(a, "context-parallel-size").value_or(1);
     const int per_stage = whole<int>(a, "num-layers-per-virtual-pipeline-stage").value_or(0);
     if (per_stage > 0 && row.model.layers && row.pp && *row.pp > 0) {
-        row.vpp = static_cast<int>(*row.model.layers / (*row.pp * per_stage));
+        row.vpp = static_cast<int>(*row.model.layers / (std::int64_t{*row.pp} * per_stage));
     }
-    row.gpus = std::max(8, row.tp.value_or(1) * row.pp.value_or(1) * *row.cp);
+    const double devices = static_cast<double>(row.tp.value_or(1)) * row.pp.value_or(1) * *row.cp;
+    if (devices > kMaxClusterDevices) object.error("args", "more devices than a cluster has");
+    row.gpus = devices > kMaxClusterDevices ? kMaxClusterDevices : std::max(8, static_cast<int>(devices));
     row.gpus_per_node = 8;
     row.zero_stage = a.boolean_or("use-distributed-optimizer", false) ? 1 : 0;
     row.overlap_grad_reduce = a.boolean_or("overlap-grad-reduce", false);

@@ -1,5 +1,7 @@
 #include "base/json.hpp"
 
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 namespace tw {
@@ -15,6 +17,61 @@ TEST(ParseJson, RefusesWhatALenientParserLetsPass) {
     }
     EXPECT_FALSE(parse_json(std::string(100000, '['), "deep").has_value());
     EXPECT_TRUE(parse_json("{\"a\": [1, 2.5, \"x\"]}", "doc.json").has_value());
+}
+
+TEST(ParseJson, SaysWhere) {
+    const auto twice = parse_json(R"({"plan": {"mesh": {"tp": 8, "pp": 1, "tp": 4}}})", "doc.json");
+    ASSERT_FALSE(twice);
+    EXPECT_EQ(to_string(twice.error()), "doc.json: /plan/mesh/tp: not a JSON document: duplicate key 'tp'");
+    const auto cut = parse_json("{\"stages\": [1,\n{\"a/b\": tru", "doc.json");
+    ASSERT_FALSE(cut);
+    EXPECT_EQ(cut.error().context, "doc.json:2, byte 27");
+    EXPECT_TRUE(cut.error().message.ends_with(", at /stages/1/a~1b")) << cut.error().message;
+    const auto deep = parse_json(std::string(65, '['), "doc.json");
+    ASSERT_FALSE(deep);
+    EXPECT_NE(deep.error().message.find("nested deeper than 64"), std::string::npos);
+}
+
+TEST(ParseJson, DuplicatesAmongManyKeys) {
+    std::string text = "{";
+    for (int i = 0; i < 100'000; ++i)
+        text += "\"k" + std::to_string(i) + "\":" + std::to_string(i) + ",";
+    const auto good = parse_json(text + "\"last\":0}", "doc.json");
+    ASSERT_TRUE(good);
+    EXPECT_EQ(good->size(), 100'001U);
+    EXPECT_FALSE(parse_json(text + "\"k5\":0}", "doc.json"));
+    EXPECT_FALSE(parse_json(text + "\"k99999\":0}", "doc.json"));
+}
+
+TEST(ParseJson, RefusesMoreValuesThanFitInMemory) {
+    std::string text = "[0";
+    for (std::size_t i = 0; i < kMaxJsonValues; ++i)
+        text += ",0";
+    const auto result = parse_json(text + "]", "doc.json");
+    ASSERT_FALSE(result);
+    EXPECT_NE(result.error().message.find("more than 16777216 values"), std::string::npos);
+}
+
+TEST(ParseJson, SkipsAByteOrderMark) {
+    EXPECT_TRUE(parse_json("\xEF\xBB\xBF{}", "doc.json"));
+    EXPECT_EQ(without_byte_order_mark("\xEF\xBB\xBF{}"), "{}");
+    EXPECT_EQ(without_byte_order_mark("{}"), "{}");
+    std::istringstream stream("\xEF\xBB\xBFgenerator 1f1b");
+    EXPECT_EQ(read_text_stream(stream, "stream").value(), "generator 1f1b");
+    EXPECT_FALSE(parse_json(std::string("\xFF\xFE{\0}\0", 6), "utf-16.json"));
+}
+
+TEST(JsonObject, NullIsNoValueInOurOwnDocuments) {
+    const Json document = *parse_json(R"({"tp": null, "pp": null, "list": null})", "doc");
+    Errors errors;
+    const JsonObject object(document, "/mesh", errors);
+    object.integer_or("tp", 1, 1, 8);
+    object.integer("pp", 1, 8);
+    object.array("list");
+    object.finish();
+    EXPECT_EQ(to_string(errors),
+              "/mesh/pp: is null, a value is required\n/mesh/list: is null, a value is required\n"
+              "/mesh/tp: is null (hint: leave the key out for its default, or give a value)");
 }
 
 TEST(JsonObject, CollectsAllErrorsWithPointers) {

@@ -49,6 +49,20 @@ TEST(TextTable, ColourDoesNotMoveColumns) {
     EXPECT_EQ(coloured, plain);
 }
 
+TEST(TextStyle, PrintableEscapesWhatATerminalWouldObey) {
+    EXPECT_EQ(printable("µ─█ 日本 😀\tline\n"), "µ─█ 日本 😀\tline\n");
+    EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
+    EXPECT_EQ(printable("\x1b[31mred\x1b[0m"), "\\x1b[31mred\\x1b[0m");
+    EXPECT_EQ(printable("\x1b[31mred\x1b[0m", true), "\x1b[31mred\x1b[0m");
+    EXPECT_EQ(printable("\x1b[2J\x1b]0;title\x07\r", true), "\\x1b[2J\\x1b]0;title\\x07\\x0d");
+    EXPECT_EQ(printable("\xff\xfe caf\xe9"), "\\xff\\xfe caf\\xe9");
+    EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");                    // a C1 control
+    EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");                    // overlong
+    EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
+    EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond U+10FFFF
+    EXPECT_EQ(printable("\xe2\x94"), "\\xe2\\x94");                    // cut
+}
+
 TEST(TextStyle, WidthOfTextAndColourChoice) {
     EXPECT_EQ(display_width("abc"), 3U);
     EXPECT_EQ(display_width("µ─█"), 3U);

@@ -7,7 +7,7 @@ namespace tw::cli {
 namespace {
 
 struct Options {
-    std::string name, kind = "small", file;
+    std::string name, kind = "small", file, picture;
     std::vector<std::string> more;
     int count = 1;
     std::int64_t large = 0;
@@ -28,7 +28,8 @@ class ParseTest : public testing::Test {
         make.number("--share", options_->share, 0, 1, "X", "a share");
         make.duration("--within", options_->seconds, "a time limit");
         make.word("--kind", options_->kind, {"small", "large"}, "of what kind");
-        make.text("-o,--output", options_->file, "FILE", "where to");
+        make.output("-o,--output", options_->file, "where to");
+        make.output("--svg", options_->picture, "where its picture goes to");
         make.flag("--loud", options_->loud, "noisily");
         make.run([](Console&) { return 0; });
         commands_.push_back(std::make_unique<Command>("unmake", "Undo it"));
@@ -46,6 +47,23 @@ class ParseTest : public testing::Test {
     Commands commands_;
     Options* options_ = nullptr;
 };
+
+TEST_F(ParseTest, OneDocumentOnStdout) {
+    const auto said = [this](std::vector<std::string> words) {
+        options_->file.clear();  // what the call before left
+        options_->picture.clear();
+        return errors(std::move(words));
+    };
+    const std::string hint = " all write to stdout (hint: give a file to all but one of them)";
+    EXPECT_EQ(said({"make", "chair", "-c", "3", "-o", "-", "--svg", "chair.svg"}), "");
+    EXPECT_EQ(said({"make", "chair", "-c", "3", "-o", "chair.json", "--json"}), "");
+    EXPECT_EQ(said({"make", "chair", "-c", "3", "-o", "-", "--svg", "-"}),
+              "make: --output -, --svg -" + hint);
+    EXPECT_EQ(said({"make", "chair", "-c", "3", "--svg", "-", "--json"}), "make: --svg -, --json" + hint);
+    EXPECT_EQ(said({"--json", "make", "chair", "-c", "3", "-o", "-"}), "make: --output -, --json" + hint);
+    EXPECT_EQ(said({"make", "chair", "-c", "3", "--svg", ""}),
+              "--svg: names no file (hint: a path, or - for stdout)");
+}
 
 TEST_F(ParseTest, FillsEveryKindOfValue) {
     const Invocation invocation =

@@ -226,6 +226,31 @@ TEST(Program, CompletionScriptsAreLegal) {
     }
 }
 
+TEST(Program, AByteOrderMarkIsSkippedEverywhere) {
+    const std::string marked = scratch("marked.json");
+    test::write_file(marked,
+                     "\xEF\xBB\xBF" + test::read_file(TW_SOURCE_DIR "/tests/golden/inputs/tiny.json"));
+    for (const std::string& command : {"check " + marked, "inspect " + marked}) {
+        const ProgramOutput output = run_program(command);
+        EXPECT_EQ(output.code, 0) << command << ": " << output.err;
+    }
+    EXPECT_EQ(run_program("check " + marked).out, run_program("check tiny.json").out);
+}
+
+TEST(Program, NothingThatATerminalObeysIsEchoed) {
+    const std::string document = scratch("bad.json");
+    test::write_file(document, "{\"schema\": \"\\u001b[2J\", \"\xff\": 1}");
+    for (const std::string& command :
+         {"check " + document, "inspect " + document,
+          std::string("plan --model '\x1b[2J\xff' --cluster '\xff\x07' --global-batch 1"),
+          std::string("models '\xff\x1b'"), std::string("inspect '\xff\x1b'")}) {
+        const ProgramOutput output = run_program(command);
+        EXPECT_NE(output.code, 0) << command;
+        for (const char c : output.out + output.err)
+            EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~')) << command << ": " << output.err;
+    }
+}
+
 TEST(Program, EveryCommandAnswersWithOneDocument) {
     for (const std::string command :
          {"models", "clusters", "schedules", "collectives", "schedule 1f1b -p 2 -m 2", "simulate tiny.json",

@@ -94,9 +94,13 @@ TEST(ClusterJson, IsReadFromAFile) {
         std::filesystem::temp_directory_path() / ("tw_cluster_" + std::to_string(::getpid()) + ".json");
     ASSERT_TRUE(write_text_file(path, kMixed).has_value());
     const auto cluster = load_cluster(path.string());
+    ASSERT_TRUE(write_text_file(path, R"({"schema": "trainwright/cluster", "version": 1, "groups": []})"));
+    const auto refused = load_cluster(path.string());
     std::filesystem::remove(path);
     ASSERT_TRUE(cluster.has_value()) << to_string(cluster.errors());
     EXPECT_EQ(cluster->devices(), 26);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().context, path.string() + ": /groups");
 }
 
 TEST(ClusterJson, ReportsAllErrorsWithTheirPointers) {

@@ -187,7 +187,8 @@ TEST(HfConfig, RefusalsNameTheKey) {
               std::string::npos);
     EXPECT_NE(refusal(R"({"model_type":"llama","num_hidden_layers":200000})").find("/num_hidden_layers"),
               std::string::npos);
-    EXPECT_NE(refusal(R"({"model_type":"llama","num_attention_heads":33})").find("multiple of heads 33"),
+    EXPECT_NE(refusal(R"({"model_type":"llama","num_attention_heads":33})")
+                  .find("multiple of num_attention_heads 33"),
               std::string::npos);
     EXPECT_NE(refusal(R"({"model_type":"llama","hidden_act":"wobble"})").find("/hidden_act"),
               std::string::npos);
@@ -205,6 +206,32 @@ TEST(HfConfig, RefusalsNameTheKey) {
     const std::string both = refusal(R"({"model_type":"gpt2","n_embd":-1,"n_layer":0})");
     EXPECT_NE(both.find("/n_embd"), std::string::npos);
     EXPECT_NE(both.find("/n_layer"), std::string::npos);
+}
+
+// What only the whole description shows to be wrong is said in the document's own words, whichever of its
+// names a key has.
+TEST(HfConfig, ContradictionsNameTheDocumentsOwnKeys) {
+    EXPECT_EQ(refusal(R"({"model_type":"llama","hidden_size":100,"num_attention_heads":7})"),
+              "fixture/config.json: /num_attention_heads: hidden_size 100 is not a multiple of "
+              "num_attention_heads 7 "
+              "(hint: give head_dim where it is not hidden_size / num_attention_heads)");
+    EXPECT_NE(refusal(R"({"model_type":"gpt2","n_embd":100,"n_head":7})")
+                  .find("/n_head: n_embd 100 is not a multiple of n_head 7"),
+              std::string::npos);
+    EXPECT_NE(refusal(R"({"model_type":"mpt","d_model":100,"n_heads":7})").find("/n_heads: d_model 100"),
+              std::string::npos);
+    EXPECT_NE(refusal(R"({"model_type":"llama","num_attention_heads":32,"num_key_value_heads":5})")
+                  .find("/num_key_value_heads: num_attention_heads 32 is not a multiple of "
+                        "num_key_value_heads 5"),
+              std::string::npos);
+    EXPECT_NE(refusal(R"({"model_type":"mixtral","num_local_experts":4,"num_experts_per_tok":5})")
+                  .find("/num_experts_per_tok: 5 is outside [1, num_local_experts = 4]"),
+              std::string::npos);
+    EXPECT_NE(
+        refusal(
+            R"({"model_type":"gemma3","text_config":{"model_type":"gemma3_text","num_attention_heads":8,"num_key_value_heads":3}})")
+            .find("/text_config/num_key_value_heads: num_attention_heads 8"),
+        std::string::npos);
 }
 
 TEST(HfConfig, TypesAreSortedAndBuildable) {

@@ -177,6 +177,24 @@ TEST(PlanJson, AllErrorsAtOnceWithPointers) {
         EXPECT_EQ(error.code, ErrorCode::Unreadable);
 }
 
+TEST(PlanJson, NothingIsTakenSilently) {
+    Json json = plan_document_to_json(make_document());
+    json["plan"]["framework"] = "megatorn";
+    json["plan"]["mesh"]["tp"] = nullptr;
+    json["plan"]["seq_len"] = nullptr;
+    json["plan"]["schedule"] = nullptr;
+    json["plan"]["bucket_bytes"] = 25;
+    const auto read = plan_document_from_json(json, "p.json");
+    ASSERT_FALSE(read.has_value());
+    const Errors& errors = read.errors();
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/framework", "unknown name 'megatorn'"));
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/mesh/tp", "is null"));
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/seq_len", "is null"));
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/schedule", "is null, a value is required"));
+    EXPECT_TRUE(has_error(errors, "p.json: /plan/bucket_bytes", "25 is outside [4096,"));
+    EXPECT_EQ(errors.size(), 5U) << to_string(errors);
+}
+
 TEST(PlanJson, RefusesWhatIsNoPlanDocument) {
     for (const char* text :
          {"[]", "null", "3", "\"x\"", "{}", R"({"schema": "trainwright/model", "version": 1})",
@@ -229,7 +247,7 @@ TEST(PlanJson, SurvivesReplacedValues) {
             check_plan(graph, *load_cluster("h100:8"), *plan);
         }
     }
-    EXPECT_GT(accepted, 100);
+    EXPECT_GT(accepted, 50);
     EXPECT_GT(refused, 100);
 }
 

@@ -57,6 +57,33 @@ TEST(Planner, NamesTheHeadsWhereTensorParallelIsImpossible) {
         << joined(answer->missing);
 }
 
+TEST(Planner, NamesTheRuleForRangesToo) {
+    const auto heads = find_plans(test::environment_of("gpt2-small", "h100:8"), request_of(8, "tp=7..8"));
+    ASSERT_TRUE(heads) << to_string(heads.errors());
+    EXPECT_TRUE(heads->plans.empty());
+    EXPECT_NE(joined(heads->missing).find("num_attention_heads 12 is not a multiple of tp"),
+              std::string::npos)
+        << joined(heads->missing);
+    // 24 stages of 12 layers, whichever of the two schedules.
+    const auto stages = find_plans(test::environment_of("gpt2-small", "h100:8"),
+                                   request_of(64, "pp=8,vpp=3..4,schedule=interleaved|looped-bfs"));
+    ASSERT_TRUE(stages) << to_string(stages.errors());
+    EXPECT_NE(joined(stages->missing).find("pp 8 x vpp 3 are more stages than"), std::string::npos)
+        << joined(stages->missing);
+}
+
+TEST(Planner, LeavesOutWhatWouldTakeForEver) {
+    // A thousand million sequences: whatever fits in memory has more microbatches than are searched.
+    const auto answer =
+        find_plans(test::environment_of("llama3.2-1b", "h100:8"), request_of(1'000'000'000, "mbs=1..8"));
+    ASSERT_TRUE(answer) << to_string(answer.errors());
+    EXPECT_TRUE(answer->plans.empty());
+    EXPECT_GT(answer->search.too_long, 0);
+    EXPECT_EQ(answer->search.simulated, 0);
+    EXPECT_NE(joined(answer->missing).find("a smaller --global-batch than 1000000000"), std::string::npos)
+        << joined(answer->missing);
+}
+
 TEST(Planner, StopsWhenItIsAsked) {
     const std::atomic<bool> stop{true};
     PlanRequest request = request_of(64);

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "plan/check_plan.hpp"
+#include "plan/stage_partition.hpp"
+#include "planner/space.hpp"
+
+namespace tw {
+namespace {
+
+constexpr std::size_t kMostTried = 4096;  // plans that --fix describes; each is checked in microseconds
+
+std::string listed(const std::vector<int>& values) {
+    return fmt::format("{}", fmt::join(values, ", "));
+}
+
+// Some of the values that a key may have: both ends of each range and the powers of two between them.
+std::vector<int> samples(const IntChoice& choice, int otherwise) {
+    if (choice.any()) return {otherwise};
+    std::vector<int> values;
+    for (const IntChoice::Range& range : choice.ranges) {
+        values.push_back(static_cast<int>(range.low));
+        for (std::int64_t power = 1; power < range.high; power *= 2) {
+            if (power > range.low) values.push_back(static_cast<int>(power));
+        }
+        if (range.high > range.low) values.push_back(static_cast<int>(range.high));
+    }
+    return values;
+}
+
+// The plans that constraints describe, one after the other; keys that are not fixed have one value.
+class Described {
+  public:
+    Described(const PlanConstraints& fix, const ParallelPlan& base)
+        : axes_{samples(fix.tp, 1),  samples(fix.pp, 1),   samples(fix.cp, 1),
+                samples(fix.ep, 1),  samples(fix.dp, 0),   samples(fix.vpp, 1),
+                samples(fix.mbs, 1), samples(fix.zero, 0), samples(fix.sp, 0)},
+          schedules_(fix.schedule.any() ? std::vector<std::string>{base.schedule} : fix.schedule.words) {}
+
+    [[nodiscard]] std::size_t count() const {
+        std::size_t product = schedules_.size();
+        for (const auto& axis : axes_)
+            product = std::min(kMostTried, product * axis.size());
+        return product;
+    }
+
+    // The index's digits choose a value of each key.
+    [[nodiscard]] ParallelPlan plan(std::size_t index, const ParallelPlan& base, int world,
+                                    std::int64_t global_batch) const {
+        std::array<int, 9> value{};
+        for (std::size_t a = 0; a < axes_.size(); ++a) {
+            value[a] = axes_[a][index % axes_[a].size()];
+            index /= axes_[a].size();
+        }
+        ParallelPlan plan = base;
+        const std::int64_t others = std::int64_t{value[0]} * value[1] * value[2];
+        plan.mesh.tp = value[0];
+        plan.mesh.pp = value[1];
+        plan.mesh.cp = value[2];
+        plan.mesh.ep = value[3];
+        plan.mesh.dp = value[4] > 0 ? value[4] : static_cast<int>(std::max<std::int64_t>(1, world / others));
+        plan.virtual_stages = value[5];
+        plan.microbatch = value[6];
+        plan.zero_stage = value[7];
+        plan.sequence_parallel = value[8] != 0;
+        plan.schedule = schedules_[index % schedules_.size()];
+        plan.microbatches = std::max<std::int64_t>(1, global_batch / (plan.microbatch * plan.mesh.dp));
+        plan.global_batch = global_batch;
+        return plan;
+    }
+
+  private:
+    std::array<std::vector<int>, 9> axes_;
+    std::vector<std::string> schedules_;
+};
+
+std::vector<std::string> violations(const Environment& environment, ParallelPlan plan) {
+    const LayerGraph& graph = environment.graph;
+    const std::int64_t stages = std::int64_t{plan.mesh.pp} * plan.virtual_stages;
+    if (stages > graph.size()) {
+        return {fmt::format("pp {} x vpp {} are more stages than the model's {} layers", plan.mesh.pp,
+                            plan.virtual_stages, graph.blocks)};
+    }
+    plan.stages = uniform_partition(graph, static_cast<int>(stages), RecomputeMode::None);
+    std::vector<std::string> found;
+    for (const Error& error : check_plan(graph, environment.cluster, plan).errors)
+        found.push_back(to_string(error));
+    return found;
+}
+
+}  // namespace
+
+std::vector<std::string> SearchSpace::why_empty() const {
+    if (too_long_ > 0) return {};  // find_plans says it
+    const LayerGraph& graph = environment_.graph;
+    const int world = environment_.cluster.devices();
+    std::vector<std::string> reasons = {
+        fmt::format("tensor parallel degrees that divide the model's {} heads: {}", graph.heads,
+                    listed(legal_tp(graph, world))),
+        fmt::format("pipeline degrees must divide {} devices and not exceed {} layers", world, graph.blocks),
+        fmt::format("--global-batch {} must be a multiple of dp = {} / (tp * pp * cp); its divisors: {}",
+                    request_.global_batch, world, listed(divisors_of(request_.global_batch)))};
+    const std::string fixed = to_string(request_.constraints);
+    if (fixed.empty()) return reasons;
+    ParallelPlan base = request_.base;
+    base.seq_len = seq_len_;
+    const Described described(request_.constraints, base);
+    std::vector<std::string> fewest;
+    for (std::size_t i = 0; i < described.count(); ++i) {
+        std::vector<std::string> found =
+            violations(environment_, described.plan(i, base, world, request_.global_batch));
+        // A legal plan is one that the space leaves out: the general reasons remain.
+        if (found.empty()) continue;
+        if (fewest.empty() || found.size() < fewest.size()) fewest = std::move(found);
+    }
+    if (!fewest.empty()) reasons = std::move(fewest);
+    reasons.push_back("with --fix " + fixed);
+    return reasons;
+}
+
+}  // namespace tw

@@ -1,0 +1,18 @@
+// trainwright/node documents: read, written and read back.
+#include "models/hardware/cluster_json.hpp"
+#include "tests/fuzz/fuzz_target.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const auto json = tw::parse_json(tw::fuzz::text_of(data, size), "node.json");
+    if (!json) return 0;
+    (void)tw::node_from_json(*json, "", false);
+    const auto node = tw::node_from_json(*json, "", true);
+    tw::fuzz::require_value_or_refusal(node);
+    if (!node) return 0;
+    const tw::Json document = tw::node_to_json(node->type, node->device);
+    const auto again = tw::node_from_json(document, "", true);
+    tw::fuzz::require(again.has_value() && again->type == node->type && again->device == node->device,
+                      "another node is read back",
+                      document.dump(-1, ' ', false, tw::Json::error_handler_t::replace));
+    return 0;
+}
