@@ -60,7 +60,7 @@ Result<std::unique_ptr<Transport>> start(std::unique_ptr<Transport> inner,
 
 }  // namespace
 
-int local_rank(const Environment& environment) {
+int local_rank(const LauncherVariables& environment) {
     for (const char* name :
          {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID"}) {
         const char* text = environment(name);
@@ -72,7 +72,7 @@ int local_rank(const Environment& environment) {
     return 0;
 }
 
-Result<std::unique_ptr<Transport>> nccl_by_environment(Backend& backend, const Environment& environment,
+Result<std::unique_ptr<Transport>> nccl_by_environment(Backend& backend, const LauncherVariables& environment,
                                                        double deadline_s) {
     const Result<LaunchedRank> self = launched_rank(environment);
     if (!self) return self.errors();

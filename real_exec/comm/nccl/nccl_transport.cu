@@ -375,11 +375,12 @@ class NcclTransport final : public Transport {
         std::string key = name;
         int own = -1;
         for (std::size_t i = 0; i < ranks.size(); ++i) {
-            key += (i == 0 ? ":" : ",") + std::to_string(ranks[i]);
+            key.append(i == 0 ? ":" : ",").append(std::to_string(ranks[i]));
             if (ranks[i] == bootstrap_.rank) own = static_cast<int>(i);
         }
         TW_CHECK_MSG(own >= 0, "a communicator is created by its members");
-        key += "#" + std::to_string(created_[key]++);
+        const int before = created_[key]++;
+        key.append("#").append(std::to_string(before));
         auto made =
             std::make_unique<NcclCommunicator>(std::move(name), std::vector<int>(ranks.begin(), ranks.end()),
                                                own, backend_, bootstrap_.deadline_s);

@@ -11,14 +11,14 @@ namespace {
 constexpr std::int64_t kFirstPort = 20000;
 constexpr std::int64_t kPorts = 20000;
 
-std::string_view text_of(const Environment& environment, const char* name) {
+std::string_view text_of(const LauncherVariables& environment, const char* name) {
     const char* value = environment(name);
     return value != nullptr ? std::string_view(value) : std::string_view{};
 }
 
 // Adds an error where the variable is not a number in [low, high].
-std::int64_t number_of(const Environment& environment, const char* name, std::int64_t low, std::int64_t high,
-                       std::optional<std::int64_t> otherwise, Errors& errors) {
+std::int64_t number_of(const LauncherVariables& environment, const char* name, std::int64_t low,
+                       std::int64_t high, std::optional<std::int64_t> otherwise, Errors& errors) {
     const std::string_view text = text_of(environment, name);
     if (text.empty() && otherwise) return *otherwise;
     std::int64_t value = 0;
@@ -57,11 +57,11 @@ Result<std::string> first_host(std::string_view list) {
            std::string(after.substr(0, after.find(',')));
 }
 
-bool started_by_launcher(const Environment& environment) {
+bool started_by_launcher(const LauncherVariables& environment) {
     return environment("RANK") != nullptr || environment("SLURM_PROCID") != nullptr;
 }
 
-Result<LaunchedRank> launched_rank(const Environment& environment) {
+Result<LaunchedRank> launched_rank(const LauncherVariables& environment) {
     Errors errors;
     LaunchedRank found;
     const bool torchrun = environment("RANK") != nullptr;

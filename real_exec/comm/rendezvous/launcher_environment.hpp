@@ -17,14 +17,14 @@ struct LaunchedRank {
     std::string launcher;  // "torchrun", "slurm"
 };
 
-using Environment = std::function<const char*(const char*)>;
+using LauncherVariables = std::function<const char*(const char*)>;
 
 // torchrun's RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT (where torchrun itself listens on that
 // port, the next one is taken); else Slurm's SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID and the first node of
 // SLURM_JOB_NODELIST, with a port made of the job's number; MASTER_ADDR and MASTER_PORT overrule. Neither set
 // is there, or half of one: an error that names what is missing.
-Result<LaunchedRank> launched_rank(const Environment& environment);
-bool started_by_launcher(const Environment& environment);
+Result<LaunchedRank> launched_rank(const LauncherVariables& environment);
+bool started_by_launcher(const LauncherVariables& environment);
 
 // "gpu[03-05,9],login1" -> "gpu03": Slurm's compressed list of hosts.
 Result<std::string> first_host(std::string_view list);

@@ -12,7 +12,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-Environment of(const Variables& variables) {
+LauncherVariables of(const Variables& variables) {
     return [&variables](const char* name) -> const char* {
         const auto found = variables.find(name);
         return found == variables.end() ? nullptr : found->second.c_str();
