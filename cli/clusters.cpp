@@ -21,6 +21,7 @@ Json row_to_json(const ClusterRow& row) {
                 {"memory_bytes", row.memory.value},
                 {"memory_bandwidth_bytes_per_s", row.memory_bandwidth.value},
                 {"peak_bf16_flop_per_s", row.peak_bf16.value},
+                {"profile", row.profile},
                 {"source", row.source}};
 }
 
@@ -39,14 +40,15 @@ int list_clusters(Console& console) {
         console.out_json(json);
         return 0;
     }
-    TextTable table({"Node", "Devices", "Memory", "bf16 peak", "Memory rate", "Link", "Network"});
+    TextTable table({"Node", "Devices", "Memory", "bf16 peak", "Memory rate", "Link", "Network", "Profile"});
     for (const ClusterRow& row : rows) {
         table.add_row(
             {TableCell(row.name, TextStyle::Bold),
              fmt::format("{} x {}{}", row.devices, row.device, row.device_names.empty() ? "" : " *"),
              format_bytes(static_cast<double>(row.memory.value)), format_rate(row.peak_bf16.value, "FLOP/s"),
              format_rate(row.memory_bandwidth.value, "B/s"), link_text(row),
-             nic_text(row.nics, row.nic_bandwidth)});
+             nic_text(row.nics, row.nic_bandwidth),
+             TableCell(row.profile, row.profile == "measured" ? TextStyle::Plain : TextStyle::Yellow)});
     }
     table.align(1, Align::Left);
     table.align(6, Align::Left);
@@ -63,7 +65,10 @@ void define_clusters(Command& command) {
         "one node. The "
         "name of a device with a star stands for the node beside it. Rates are per device and direction; "
         "Network is what a node has, "
-        "shared by its devices. --json adds the source of every figure. --cluster also takes the path of a "
+        "shared by its devices. Profile: whether the device's kernels were measured, are those of another "
+        "device "
+        "by the ratio of the datasheets, or are not known (none: nothing can be simulated on it). --json "
+        "adds the source of every figure. --cluster also takes the path of a "
         "trainwright/cluster "
         "document, where nodes may be mixed.");
     command.example("clusters", "as a table");

@@ -23,6 +23,7 @@ constexpr std::array kEntries = {
     Entry{"schedule", "Run a pipeline schedule alone, with given stage times", define_schedule},
     Entry{"inspect", "Say what a file is and what it holds", define_inspect},
     Entry{"validate", "Score predictions on measured training runs", define_validate},
+    Entry{"profile", "Show what is known of a device's speed, and how well", define_profile},
     Entry{"models", "List the models that are known", define_models},
     Entry{"clusters", "List the node types and devices that are known", define_clusters},
     Entry{"schedules", "List the pipeline schedules", define_schedules},

@@ -22,6 +22,7 @@ void define_weights(Command& command);
 void define_inspect(Command& command);
 void define_check(Command& command);
 void define_validate(Command& command);
+void define_profile(Command& command);
 void define_completion(Command& command);
 
 }  // namespace tw::cli

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/hardware/cluster_json.hpp"
+#include "models/hardware/scale_profile.hpp"
 
 namespace tw {
 
@@ -31,6 +32,7 @@ std::vector<ClusterRow> cluster_table() {
         row.memory = device->memory;
         row.memory_bandwidth = device->memory_bandwidth;
         row.peak_bf16 = device->peak(Precision::Bf16);
+        row.profile = profile_origin(*device);
         row.source = "node: " + type.source + " | device: " + device->source;
         rows.push_back(std::move(row));
     }

@@ -23,8 +23,9 @@ struct ClusterRow {
     BytesPerSecond network_per_device;
     Bytes memory;
     BytesPerSecond memory_bandwidth;
-    FlopRate peak_bf16;  // Device::peak(Bf16)
-    std::string source;  // the node's and the device's
+    FlopRate peak_bf16;   // Device::peak(Bf16)
+    std::string profile;  // profile_origin: "measured", "scaled from a100", "none"
+    std::string source;   // the node's and the device's
 };
 
 std::vector<ClusterRow> cluster_table();

@@ -62,6 +62,15 @@ struct GemmFormEntry {
     friend bool operator==(const GemmFormEntry&, const GemmFormEntry&) = default;
 };
 
+// Tables are measured in short bursts; under hours of load the power limit lowers the clocks. What the
+// compute time of 16-bit products is multiplied by, instead of the curve's throttle; 1: not known to differ.
+// Nobody published fp8 products under such load: theirs stay as the table has them.
+struct SustainedEntry {
+    double slowdown = 1;
+    FitRecord fit;
+    friend bool operator==(const SustainedEntry&, const SustainedEntry&) = default;
+};
+
 struct AttentionEntry {
     AttentionKernel kernel = AttentionKernel::Flash2;
     bool backward = false;
@@ -111,6 +120,7 @@ struct HardwareProfile {
     std::string description;
     std::vector<GemmEntry> gemm;
     std::vector<GemmFormEntry> gemm_forms;
+    SustainedEntry sustained;
     std::vector<AttentionEntry> attention;
     MemoryCurve memory;
     FitRecord memory_fit;

@@ -366,6 +366,11 @@ Result<HardwareProfile> decode_profile(const Json& document, std::string_view na
     profile.gemm = read_entries(o, "gemm", errors, read_gemm);
     if (profile.gemm.empty()) o.error("gemm", "at least one precision");
     profile.gemm_forms = read_entries(o, "gemm_forms", errors, read_form);
+    if (const Json* sustained = o.find("sustained")) {
+        const JsonObject s(*sustained, "/sustained", errors);
+        profile.sustained = {s.number("slowdown", 1, 100), read_fit(s)};
+        s.finish();
+    }
     profile.attention = read_entries(o, "attention", errors, read_attention);
     if (const Json* memory = o.find("memory")) {
         const JsonObject m(*memory, "/memory", errors);
@@ -397,6 +402,10 @@ Json encode_profile(const HardwareProfile& profile) {
     o["description"] = profile.description;
     o["gemm"] = entries_json(profile.gemm, gemm_json);
     o["gemm_forms"] = entries_json(profile.gemm_forms, form_json);
+    if (profile.sustained.slowdown > 1) {
+        o["sustained"] = {{"slowdown", profile.sustained.slowdown}};
+        write_fit(o["sustained"], profile.sustained.fit);
+    }
     o["attention"] = entries_json(profile.attention, attention_json);
     Json memory;
     memory["latency_s"] = profile.memory.latency_s;

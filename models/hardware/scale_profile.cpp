@@ -28,9 +28,9 @@ double ratio_or_one(double to, double from) {
 
 }  // namespace
 
-FitRecord scaled_record(FitRecord record, const std::string& sibling) {
+FitRecord scaled_record(FitRecord record, const std::string& sibling, double sigma) {
     record.scaled_from = sibling;
-    record.sigma = std::round(std::hypot(record.sigma, kDatasheetSigma) * 1e4) / 1e4;
+    record.sigma = std::round(std::hypot(record.sigma, sigma) * 1e4) / 1e4;
     record.median = record.p90 = 0;
     record.points = record.held_out = 0;
     return record;
@@ -49,20 +49,21 @@ HardwareProfile scale_profile(const HardwareProfile& sibling, const Device& from
         entry.curve.bandwidth = rounded(entry.curve.bandwidth * bandwidth);
         if (to.sms > 0) entry.curve.sms = to.sms;
         entry.curve.rate = rounded(entry.curve.rate);
-        entry.fit = scaled_record(entry.fit, name);
+        entry.fit = scaled_record(entry.fit, name, kScaledProductSigma);
     }
     for (GemmFormEntry& entry : profile.gemm_forms)
-        entry.fit = scaled_record(entry.fit, name);
+        entry.fit = scaled_record(entry.fit, name, kCarriedRatioSigma);
+    if (profile.sustained.slowdown > 1) profile.sustained.fit = scaled_record(profile.sustained.fit, name);
     const double rate = ratio_or_one(to.peak(Precision::Fp16).value, from.peak(Precision::Fp16).value);
     for (AttentionEntry& entry : profile.attention) {
         entry.curve.rate = rounded(entry.curve.rate * rate);
         entry.curve.bandwidth = rounded(entry.curve.bandwidth * bandwidth);
         if (to.sms > 0) entry.curve.sms = to.sms;
-        entry.fit = scaled_record(entry.fit, name);
+        entry.fit = scaled_record(entry.fit, name, kScaledAttentionSigma);
     }
     profile.memory.bandwidth = rounded(profile.memory.bandwidth * bandwidth);
     profile.memory.l2_bandwidth = rounded(profile.memory.l2_bandwidth * sms);
-    profile.memory_fit = scaled_record(profile.memory_fit, name);
+    profile.memory_fit = scaled_record(profile.memory_fit, name, kScaledCopySigma);
     for (MemoryEntry& entry : profile.memory_ops)
         entry.fit = scaled_record(entry.fit, name);
     for (ConvolutionEntry& entry : profile.convolution)
@@ -75,13 +76,35 @@ HardwareProfile scale_profile(const HardwareProfile& sibling, const Device& from
     return profile;
 }
 
-Result<HardwareProfile> profile_for(const Device& device) {
+namespace {
+
+// Of the shipped profile under the device's name or one of its aliases; "" where there is none.
+std::string shipped_name(const Device& device) {
     std::vector<std::string> names = {device.name};
     names.insert(names.end(), device.aliases.begin(), device.aliases.end());
     const std::vector<std::string> shipped = profile_names();
     for (const std::string& name : names) {
-        if (std::binary_search(shipped.begin(), shipped.end(), name)) return load_profile(name);
+        if (std::binary_search(shipped.begin(), shipped.end(), name)) return name;
     }
+    return "";
+}
+
+}  // namespace
+
+std::string profile_origin(const Device& device) {
+    if (const std::string name = shipped_name(device); !name.empty()) {
+        const auto profile = load_profile(name);
+        const std::string from = profile ? profile->gemm.front().fit.scaled_from : std::string();
+        return from.empty() ? "measured" : "scaled from " + from;
+    }
+    for (const auto& [architecture, sibling] : kSiblings) {
+        if (device.architecture == architecture) return "scaled from " + std::string(sibling);
+    }
+    return "none";
+}
+
+Result<HardwareProfile> profile_for(const Device& device) {
+    if (const std::string name = shipped_name(device); !name.empty()) return load_profile(name);
     for (const auto& [architecture, sibling] : kSiblings) {
         if (device.architecture != architecture) continue;
         const auto from = load_device(sibling);

@@ -8,8 +8,16 @@
 
 namespace tw {
 
-// Relative uncertainty that scaling by datasheet adds: an assumption, to be replaced by a measurement of the
-// device.
+// Relative uncertainty that taking a figure from a sibling adds. Where several devices were measured it is
+// how far they lie from one another: the standard deviation of the logarithm of measured over datasheet rate
+// (docs/results/fit.md, "How far siblings lie apart").
+inline constexpr double kScaledProductSigma = 0.17;    // ten devices, V100 to GB300: 0.57 to 0.91 of the peak
+inline constexpr double kScaledAttentionSigma = 0.18;  // eleven forward curves: 0.33 to 0.65 of the peak
+inline constexpr double kScaledCopySigma = 0.03;  // A100, H200, L40S, V100: 0.84 to 0.90 of the datasheet
+// A ratio of two kernels' times on one device, carried to another: the gradient forms' on H200 and B200
+// differ by 5 and 8 %.
+inline constexpr double kCarriedRatioSigma = 0.07;
+// What only one device was measured for: an assumption, to be replaced by a measurement of the device.
 inline constexpr double kDatasheetSigma = 0.15;
 
 // `collectives`: keep the sibling's, where both devices have the same links inside a node.
@@ -20,6 +28,10 @@ HardwareProfile scale_profile(const HardwareProfile& sibling, const Device& from
 // scaled. An error where the architecture has no measured device.
 Result<HardwareProfile> profile_for(const Device& device);
 
-FitRecord scaled_record(FitRecord record, const std::string& sibling);
+// How that profile came about: "measured", "scaled from a100", or "none".
+std::string profile_origin(const Device& device);
+
+// `record` as that of a device that takes it from `sibling`: without points of its own, and wider.
+FitRecord scaled_record(FitRecord record, const std::string& sibling, double sigma = kDatasheetSigma);
 
 }  // namespace tw

@@ -1,9 +1,11 @@
 #include "profiler/fit/fit_report.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
+#include "models/hardware/cluster.hpp"
 #include "models/hardware/profile_json.hpp"
 #include "profiler/fit/statistics.hpp"
 
@@ -104,13 +106,71 @@ void memory_table(std::string& text, const std::vector<ProfileFit>& profiles) {
     }
 }
 
+// Standard deviation of the logarithms, in per cent.
+double log_spread(const std::vector<double>& values) {
+    double sum = 0, squares = 0;
+    for (const double value : values)
+        sum += std::log(value);
+    const double count = static_cast<double>(values.size());
+    for (const double value : values)
+        squares += std::pow(std::log(value) - sum / count, 2);
+    return 100 * std::sqrt(squares / std::max(1.0, count - 1));
+}
+
+// What a figure scaled by datasheet is worth: measured rates as shares of the datasheets', over the devices
+// that were measured.
+void siblings_table(std::string& text, const std::vector<ProfileFit>& profiles) {
+    text +=
+        "\n## How far siblings lie apart\n\nMeasured rate over the datasheet's: 16-bit products in tiles of "
+        "256 x 128, fused attention forward at head dimension 128 by kernel, copies. A figure scaled from a "
+        "sibling carries the spread as uncertainty (`scale_profile.hpp`).\n\n| device | products | attention "
+        "| "
+        "copy |\n|---|---|---|---|\n";
+    std::vector<double> products, attentions, copies;
+    for (const ProfileFit& fit : profiles) {
+        const auto device = load_device(fit.profile.name);
+        if (!device || derived(fit.profile) || device->architecture == "cpu") continue;
+        const GemmEntry& gemm = fit.profile.gemm.front();
+        const double loss = 1 + 64 * gemm.curve.overhead * (1.0 / 256 + 1.0 / 128);
+        products.push_back(gemm.curve.rate / loss / (1 + gemm.curve.throttle) /
+                           device->peak(gemm.precision).value);
+        std::string attention, copy = "–";
+        for (const AttentionEntry& entry : fit.profile.attention) {
+            if (entry.backward || !entry.fit.scaled_from.empty()) continue;
+            const double share =
+                entry.curve.rate * 128 / (128 + entry.curve.narrow) / device->peak(Precision::Bf16).value;
+            attentions.push_back(share);
+            attention +=
+                fmt::format("{}{} {:.2f}", attention.empty() ? "" : ", ", to_string(entry.kernel), share);
+        }
+        const std::string& source = fit.profile.memory_fit.source;
+        if (fit.profile.memory_fit.scaled_from.empty() || source.find("triad") != std::string::npos) {
+            copies.push_back(fit.profile.memory.bandwidth / device->memory_bandwidth.value);
+            copy = fmt::format("{:.2f}", copies.back());
+        }
+        text += fmt::format("| {} | {:.2f} | {} | {} |\n", fit.profile.name, products.back(),
+                            attention.empty() ? "–" : attention, copy);
+    }
+    text += fmt::format("| spread, % | {:.0f} | {:.0f} | {:.0f} |\n", log_spread(products),
+                        log_spread(attentions), log_spread(copies));
+}
+
 void other_tables(std::string& text, const std::vector<ProfileFit>& profiles) {
     text += "\n## GEMM forms\n\n| device | form | factor | origin |\n|---|---|---|---|\n";
     for (const ProfileFit& fit : profiles) {
         for (const GemmFormEntry& entry : fit.profile.gemm_forms) {
-            if (fit.profile.name != "h200" && fit.profile.name != "h100") continue;  // all others as the H100
+            const std::string& name = fit.profile.name;
+            if (name != "h200" && name != "h100" && name != "b200") continue;  // all others as H100 or B200
             text += fmt::format("| {} | {} | {:.3f} | {} |\n", fit.profile.name, to_string(entry.form),
                                 entry.factor, origin(entry.fit));
+        }
+    }
+    text += "\n## Sustained load\n\n| device | slow-down of compute | points | origin |\n|---|---|---|---|\n";
+    for (const ProfileFit& fit : profiles) {
+        const SustainedEntry& entry = fit.profile.sustained;
+        if (entry.slowdown > 1) {
+            text += fmt::format("| {} | {:.3f} | {} | {} |\n", fit.profile.name, entry.slowdown,
+                                entry.fit.points, origin(entry.fit));
         }
     }
     text +=
@@ -162,6 +222,7 @@ std::string fit_report(const std::vector<ProfileFit>& profiles) {
     attention_table(text, profiles);
     memory_table(text, profiles);
     other_tables(text, profiles);
+    siblings_table(text, profiles);
     text += "\n## Devices scaled from a sibling\n\n";
     for (const ProfileFit& fit : profiles) {
         if (derived(fit.profile)) {

@@ -41,7 +41,7 @@ GemmEntry scaled_precision(const GemmEntry& from, const Device& device, Precisio
     entry.residual = {};
     entry.curve.rate =
         round_digits(from.curve.rate * device.peak(to).value / device.peak(from.precision).value);
-    entry.fit = scaled_record(from.fit, std::string(to_string(from.precision)));
+    entry.fit = scaled_record(from.fit, std::string(to_string(from.precision)), kScaledProductSigma);
     entry.fit.source =
         "the " + std::string(to_string(from.precision)) + " curve by the ratio of the datasheet's peaks";
     return entry;
@@ -141,7 +141,7 @@ Status add_scaled_precisions(const Folder&, Profiles& profiles) {
             entry.curve.bandwidth = half.curve.bandwidth;
             entry.curve.launch_s = half.curve.launch_s;
             entry.curve.sms = device->sms;
-            entry.fit = scaled_record(entry.fit, "v100-32");
+            entry.fit = scaled_record(entry.fit, "v100-32", kScaledProductSigma);
             profile.gemm.push_back(entry);
         }
         // Without tensor cores a 16-bit product runs at the fp32 pipe's rate, of which DeepBench's V100

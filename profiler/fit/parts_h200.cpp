@@ -56,7 +56,8 @@ void set_gemm_forms(const std::vector<GemmPoint>& rows, Profiles& profiles) {
                 fit.profile.gemm_forms.push_back({form, round_digits(factor), record});
             } else {
                 // Elsewhere the forward curve stands as measured; gradients take their ratio to it.
-                FitRecord scaled = form == GemmForm::Forward ? record : scaled_record(record, "h200");
+                FitRecord scaled =
+                    form == GemmForm::Forward ? record : scaled_record(record, "h200", kCarriedRatioSigma);
                 if (form == GemmForm::Forward) scaled = {"the GEMM curve itself", "", 0, 0, 0, 0, 0};
                 const double own = form == GemmForm::Forward ? 1.0 : factor / forward;
                 fit.profile.gemm_forms.push_back({form, round_digits(own), scaled});
@@ -95,7 +96,7 @@ AttentionEntry renamed(AttentionEntry entry, AttentionKernel kernel, const std::
     entry.curve.rate = round_digits(entry.curve.rate * rate);
     entry.curve.bandwidth = round_digits(entry.curve.bandwidth * bandwidth);
     if (sms > 0) entry.curve.sms = sms;
-    entry.fit = scaled_record(entry.fit, sibling);
+    entry.fit = scaled_record(entry.fit, sibling, kScaledAttentionSigma);
     return entry;
 }
 
@@ -113,7 +114,7 @@ AttentionEntry flash1(const AttentionEntry& flash2, const Device& device, bool b
     const double share = backward ? 0.30 : 0.40;
     entry.curve.rate = round_digits(flash2.curve.rate * share * device.peak(Precision::Fp16).value /
                                     rate_at_128(flash2.curve));
-    entry.fit = scaled_record(flash2.fit, "flash2");
+    entry.fit = scaled_record(flash2.fit, "flash2", kScaledAttentionSigma);
     entry.fit.source =
         "Dao 2023 (FlashAttention-2), section 1: FlashAttention reaches 30-50 % of A100's peak forward, "
         "25-35 % backward; the middle";
@@ -180,7 +181,7 @@ Status set_attention(const std::vector<AttentionPoint>& rows, Profiles& profiles
             backward.backward = true;
             backward.curve.rate = round_digits(forward.curve.rate * rate_at_128(flash_backward.curve) /
                                                rate_at_128(flash_forward.curve));
-            backward.fit = scaled_record(flash_backward.fit, "h200");
+            backward.fit = scaled_record(flash_backward.fit, "h200", kScaledAttentionSigma);
             backward.fit.source += ", backward over forward of the same kernel";
             const AttentionEntry front = forward;
             attention.push_back(backward);

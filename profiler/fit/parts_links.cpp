@@ -35,7 +35,7 @@ Status add_memory_curves(const Folder& hw, Profiles& profiles) {
         profile.memory.bandwidth =
             round_digits(curve.bandwidth * device->memory_bandwidth.value / h200->memory_bandwidth.value);
         profile.memory.l2_bandwidth = round_digits(curve.l2_bandwidth * device->sms / h200->sms);
-        profile.memory_fit = scaled_record(record, "h200");
+        profile.memory_fit = scaled_record(record, "h200", kScaledCopySigma);
     }
     for (const SmallKernels& one : kSmallKernels) {
         const auto points = read_small_kernels(hw, one.key);

@@ -20,8 +20,5 @@ bool held_out(std::uint64_t a, std::uint64_t b);
 
 // `errors`: |log(measured / predicted)| of the held-out points.
 FitRecord fit_record(std::string source, std::int64_t points_used, const std::vector<double>& errors);
-// The same for a curve taken from a sibling; sigma is the sibling's, widened by 15 % (datasheet scaling, an
-// assumption).
-FitRecord scaled_record(std::string source, std::string sibling, const FitRecord& sibling_fit);
 
 }  // namespace tw

@@ -30,6 +30,23 @@ OpCost collective(const CostContext& c, CollectiveKind kind, double bytes, const
     return cost;
 }
 
+ErrorSource source_of(const Op& op) {
+    if (std::holds_alternative<Attention>(op.body)) return ErrorSource::Attention;
+    const auto* memory = std::get_if<MemoryOp>(&op.body);
+    if (memory == nullptr) return ErrorSource::Gemm;
+    switch (memory->kind) {
+        case MemoryOpKind::Softmax:
+        case MemoryOpKind::Dropout:
+        case MemoryOpKind::BiasDropoutAdd:
+            return ErrorSource::Softmax;
+        case MemoryOpKind::CrossEntropy:
+        case MemoryOpKind::Optimizer:
+            return ErrorSource::Update;
+        default:
+            return ErrorSource::Memory;
+    }
+}
+
 OpCost op_cost(const CostContext& c, const Op& op) {
     OpCost cost;
     if (const auto* call = std::get_if<CollectiveOp>(&op.body)) {
@@ -40,9 +57,7 @@ OpCost op_cost(const CostContext& c, const Op& op) {
         cost.seconds = estimate.seconds;
         cost.sigma_s = estimate.seconds * estimate.sigma;
         cost.out_of_range = estimate.out_of_range;
-        cost.source = std::holds_alternative<Attention>(op.body)  ? ErrorSource::Attention
-                      : std::holds_alternative<MemoryOp>(op.body) ? ErrorSource::Memory
-                                                                  : ErrorSource::Gemm;
+        cost.source = source_of(op);
         cost.time = to_sim_time(Seconds(cost.seconds));
     }
     cost.host = to_sim_time(Seconds(op.host_dispatches * c.dispatch_s));

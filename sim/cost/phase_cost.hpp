@@ -9,9 +9,20 @@
 namespace tw {
 
 // Independent sources of prediction error. Errors of one kind are taken as fully correlated (the same curve
-// is wrong the same way everywhere), different kinds as independent.
-enum class ErrorSource : std::size_t { Gemm, Attention, Memory, IntraNode, InterNode, Host };
-inline constexpr std::size_t kErrorSources = 6;
+// is wrong the same way everywhere), different kinds as independent. Memory-bound kernels: the classes that
+// were fitted apart (softmax and dropout; losses and optimizers; all others) are wrong apart.
+enum class ErrorSource : std::size_t {
+    Gemm,
+    Attention,
+    Memory,
+    Softmax,
+    Update,
+    IntraNode,
+    InterNode,
+    Host,
+    Framework
+};
+inline constexpr std::size_t kErrorSources = 9;
 
 // Seconds that an error source could be off by, one standard deviation.
 struct Uncertainty {

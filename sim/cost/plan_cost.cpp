@@ -262,6 +262,13 @@ std::vector<double> PlanCost::parameters() const {
     return result;
 }
 
+double PlanCost::dispatch_sigma() const {
+    for (const HostEntry& entry : environment_.profile(0).host) {
+        if (entry.mode == "eager") return entry.fit.sigma;
+    }
+    return 0;
+}
+
 StageCosts PlanCost::stage_costs() const {
     StageCosts costs;
     for (int s = 0; s < stages(); ++s) {

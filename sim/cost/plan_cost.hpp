@@ -47,6 +47,9 @@ class PlanCost {
     [[nodiscard]] const TransferCost& tied_embeddings() const { return tied_; }
     [[nodiscard]] const TransferCost& gradient_norm() const { return norm_; }
 
+    // Relative standard deviation of the host's time per dispatched operation.
+    [[nodiscard]] double dispatch_sigma() const;
+
     // What drives cost-driven generators.
     [[nodiscard]] StageCosts stage_costs() const;
 

@@ -110,6 +110,7 @@ constexpr std::array kMechanisms = {
                       e.curve = plain;
                       e.residual = {};
                   }
+                  c.profile.sustained = {};
               }},
     Mechanism{"residual grid of products", "the curve alone",
               [](Case& c, Options&) {
@@ -120,6 +121,7 @@ constexpr std::array kMechanisms = {
               [](Case& c, Options&) { c.profile.gemm_forms.clear(); }},
     Mechanism{"sustained clocks", "no throttling",
               [](Case& c, Options&) {
+                  c.profile.sustained = {};
                   for (GemmEntry& e : c.profile.gemm)
                       e.curve.throttle = 0;
                   for (AttentionEntry& e : c.profile.attention)

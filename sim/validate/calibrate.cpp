@@ -69,6 +69,7 @@ std::vector<Calibration> calibrate_hosts(std::vector<ValidationRow>& rows) {
                       rows[members.front()].framework,
                       rows[members.front()].truth.gpu,
                       1,
+                      0,
                       {}};
         double best = 0;
         for (int step = 0; step < kSteps; ++step) {
@@ -77,12 +78,20 @@ std::vector<Calibration> calibrate_hosts(std::vector<ValidationRow>& rows) {
                 error += std::abs(std::log(step_time(rows[i], factor_at(step)) / rows[i].truth.step_time_s));
             if (step == 0 || error < best) best = error, c.dispatch_factor = factor_at(step);
         }
+        // What is left unexplained on the subset; 1.25 mean errors are one standard deviation.
+        c.dispatch_sigma = 1.25 * best / static_cast<double>(subset.size());
         for (const std::size_t i : subset) {
             rows[i].calibrates = true;
             c.rows.push_back(rows[i].truth.id);
         }
-        for (const std::size_t i : members)
-            rows[i].calibrated_step_time_s = step_time(rows[i], c.dispatch_factor);
+        for (const std::size_t i : members) {
+            auto one = make_case(rows[i].truth);
+            if (!one) continue;
+            if (auto p = predict(*one, rows[i].truth, {c.dispatch_factor, c.dispatch_sigma})) {
+                rows[i].calibrated_step_time_s = p->step_time_s;
+                rows[i].calibrated_sigma_s = p->sigma_s;
+            }
+        }
         result.push_back(std::move(c));
     }
     return result;

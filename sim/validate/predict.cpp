@@ -76,6 +76,11 @@ Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, const P
     environment->dispatch_s =
         host_dispatch_seconds(c.profile, "eager").value_or(0.0) * options.dispatch_factor;
     environment->free_axes = options.free_axes;
+    for (HardwareProfile& profile : environment->profiles) {
+        for (HostEntry& entry : profile.host) {
+            if (options.dispatch_sigma >= 0) entry.fit.sigma = options.dispatch_sigma;
+        }
+    }
     const Simulator simulator(environment);
     auto prepared = simulator.prepare(c.plan);
     if (!prepared) return prepared.errors();

@@ -16,6 +16,7 @@ struct Prediction {
 
 struct PredictOptions {
     double dispatch_factor = 1;  // of the host's time per dispatched operation; 1 is blind
+    double dispatch_sigma = -1;  // its relative standard deviation; below 0: the profile's
     AxisSet free_axes = {};      // communication along these takes no time
     bool bubble = true;          // false: a step takes what its busiest rank computes and synchronises
 };

@@ -64,16 +64,28 @@ ValidationRow predict_row(TruthRow truth) {
     }
     row.blind = std::move(*p);
     row.calibrated_step_time_s = row.blind.step_time_s;
+    row.calibrated_sigma_s = row.blind.sigma_s;
     row.compared = true;
     return row;
 }
+
+// Rows with an interval, and those inside it.
+struct Coverage {
+    int stated = 0, inside = 0;
+    void add(double predicted, double sigma, double measured) {
+        if (sigma <= 0) return;
+        ++stated;
+        inside += std::abs(predicted - measured) <= kEighty * sigma ? 1 : 0;
+    }
+    [[nodiscard]] double share() const { return stated == 0 ? 0 : static_cast<double>(inside) / stated; }
+};
 
 SourceScore score_source(const std::string& file, const std::vector<const ValidationRow*>& rows) {
     SourceScore s;
     s.file = file;
     s.rows = static_cast<int>(rows.size());
     std::vector<Pair> time, blind, memory;
-    int covered = 0, stated = 0;
+    Coverage calibrated_inside, blind_inside;
     for (const ValidationRow* row : rows) {
         if (!row->compared) continue;
         ++s.compared;
@@ -81,11 +93,9 @@ SourceScore score_source(const std::string& file, const std::vector<const Valida
             const double measured = row->truth.step_time_s;
             blind.push_back({row->blind.step_time_s, measured});
             if (!row->calibrates) time.push_back({row->calibrated_step_time_s, measured});
-            if (row->blind.sigma_s > 0) {
-                ++stated;
-                covered +=
-                    std::abs(row->blind.step_time_s - measured) <= kEighty * row->blind.sigma_s ? 1 : 0;
-            }
+            blind_inside.add(row->blind.step_time_s, row->blind.sigma_s, measured);
+            if (!row->calibrates)
+                calibrated_inside.add(row->calibrated_step_time_s, row->calibrated_sigma_s, measured);
         }
         if (row->has_memory()) memory.push_back({row->blind.memory_bytes, row->truth.memory_bytes});
         const bool fits = row->blind.fits;
@@ -97,7 +107,8 @@ SourceScore score_source(const std::string& file, const std::vector<const Valida
     }
     s.time = score_errors(time);
     s.time_blind = score_errors(blind);
-    s.coverage = stated == 0 ? 0 : static_cast<double>(covered) / stated;
+    s.coverage = calibrated_inside.share();
+    s.coverage_blind = blind_inside.share();
     s.memory = score_errors(memory);
     return s;
 }

@@ -24,6 +24,7 @@ struct ValidationRow {
     std::string plan;       // its summary
     Prediction blind;
     double calibrated_step_time_s = 0;  // that of `blind` where nothing was calibrated
+    double calibrated_sigma_s = 0;      // likewise
     bool calibrates = false;            // one of the declared subset
 
     [[nodiscard]] bool has_time() const {
@@ -38,6 +39,7 @@ struct ValidationRow {
 struct Calibration {
     std::string file, framework, gpu;
     double dispatch_factor = 1;
+    double dispatch_sigma = 0;      // of the factor, relative: from the errors that are left on the subset
     std::vector<std::string> rows;  // ids of the subset
 };
 
@@ -48,7 +50,8 @@ struct SourceScore {
     ErrorScore time_blind;              // all compared rows
     std::optional<double> kendall_tau;  // within sweeps, calibrated
     int sweeps = 0;
-    double coverage = 0;  // share of times inside the stated 80 % interval
+    // Share of times inside the stated 80 % interval; of the rows that `time` and `time_blind` score.
+    double coverage = 0, coverage_blind = 0;
     ErrorScore memory;
     Confusion out_of_memory;
 };

@@ -22,6 +22,7 @@ Json source_to_json(const SourceScore& s) {
     t["compared"] = s.time_blind.compared;
     t["sweeps"] = s.sweeps;
     t["coverage_80"] = time ? Json(s.coverage) : Json(nullptr);
+    t["coverage_80_blind"] = time ? Json(s.coverage_blind) : Json(nullptr);
     Json m = errors_to_json(s.memory);
     m["compared"] = s.memory.compared;
     const Confusion& c = s.out_of_memory;
@@ -45,7 +46,8 @@ Json row_to_json(const ValidationRow& row) {
             {"reason", row.compared ? Json(nullptr) : Json(row.reason)},
             {"predicted_step_time_s", row.compared ? figure(row.calibrated_step_time_s) : Json(nullptr)},
             {"predicted_step_time_blind_s", row.compared ? figure(row.blind.step_time_s) : Json(nullptr)},
-            {"sigma_s", row.compared ? figure(row.blind.sigma_s) : Json(nullptr)},
+            {"sigma_s", row.compared ? figure(row.calibrated_sigma_s) : Json(nullptr)},
+            {"sigma_blind_s", row.compared ? figure(row.blind.sigma_s) : Json(nullptr)},
             {"measured_step_time_s", figure(row.truth.step_time_s)},
             {"predicted_memory_bytes", row.compared ? figure(row.blind.memory_bytes) : Json(nullptr)},
             {"measured_memory_bytes", figure(row.truth.memory_bytes)},
@@ -72,6 +74,7 @@ Json validation_to_json(const ValidationReport& report) {
                                         {"framework", c.framework},
                                         {"gpu", c.gpu},
                                         {"dispatch_factor", c.dispatch_factor},
+                                        {"dispatch_sigma", c.dispatch_sigma},
                                         {"rows", c.rows}});
     }
     return json;

@@ -35,7 +35,7 @@ std::string ratio(double predicted, double measured) {
 
 TextTable validation_table(const ValidationReport& report) {
     TextTable table({"Source", "Rows", "Compared", "MAPE %", "Blind %", "Median %", "p90 %", "Bias %", "tau",
-                     "In 80 %", "Memory %", "Bias %", "OOM tp/fp/fn"});
+                     "In 80 %", "Blind", "Memory %", "Bias %", "OOM tp/fp/fn"});
     for (const SourceScore& s : report.sources) {
         const bool time = s.time_blind.compared > 0;
         const bool memory = s.memory.compared > 0;
@@ -46,10 +46,11 @@ TextTable validation_table(const ValidationReport& report) {
              time ? percent(s.time_blind.mape) : "-", time ? percent(s.time.median_ape) : "-",
              time ? percent(s.time.p90_ape) : "-", time ? signed_percent(s.time.bias) : "-",
              s.kendall_tau ? fmt::format("{:.2f}", *s.kendall_tau) : "-", time ? percent(s.coverage) : "-",
-             memory ? percent(s.memory.mape) : "-", memory ? signed_percent(s.memory.bias) : "-",
+             time ? percent(s.coverage_blind) : "-", memory ? percent(s.memory.mape) : "-",
+             memory ? signed_percent(s.memory.bias) : "-",
              oom ? fmt::format("{}/{}/{}", c.true_positive, c.false_positive, c.false_negative) : "-"});
     }
-    for (std::size_t column = 1; column < 13; ++column)
+    for (std::size_t column = 1; column < 14; ++column)
         table.align(column, Align::Right);
     return table;
 }
@@ -113,7 +114,8 @@ std::string accuracy_page(const ValidationReport& report) {
         "compared rows;\n"
         "tau: Kendall's rank correlation within sweeps of at least four rows that differ in one field; In 80 "
         "%: share of\n"
-        "rows inside the stated 80 % interval; Memory: mean absolute error of the figure that the row gives "
+        "calibrated predictions whose stated 80 % interval holds the measurement, and of the blind ones "
+        "beside it; Memory: mean absolute error of the figure that the row gives "
         "(allocated,\n"
         "reserved, or the whole device's); OOM: out of memory predicted rightly, wrongly, and missed.\n\n";
     page += validation_table(report).render(TableFormat::Markdown);

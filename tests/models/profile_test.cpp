@@ -48,7 +48,8 @@ TEST(ShippedProfiles, SayWhereEveryEntryComesFrom) {
         const HardwareProfile profile = *load_profile(name);
         const auto check = [&](const FitRecord& fit) {
             EXPECT_FALSE(fit.source.empty()) << name;
-            EXPECT_GE(fit.sigma, fit.scaled_from.empty() ? 0 : kDatasheetSigma) << name << ": " << fit.source;
+            EXPECT_GE(fit.sigma, fit.scaled_from.empty() ? 0 : kScaledCopySigma)
+                << name << ": " << fit.source;
         };
         for (const auto& entry : profile.gemm)
             check(entry.fit);
@@ -74,7 +75,47 @@ TEST(KernelTime, LargeProductsComeNearTheMeasuredMaximum) {
     const Op op = gemm_op(8192, 8192, 8192);
     EXPECT_NEAR(teraflops(*load_profile("a100"), op) / 271.2, 0.97, 0.08);
     EXPECT_NEAR(teraflops(*load_profile("h100"), op) / 794.5, 0.97, 0.08);
-    EXPECT_NEAR(teraflops(*load_profile("b200"), op) / 1745.0, 0.90, 0.12);
+    HardwareProfile burst = *load_profile("b200");
+    burst.sustained = {};
+    EXPECT_NEAR(teraflops(burst, op) / 1745.0, 0.90, 0.12);
+}
+
+// A B200 under hours of load: MooreThreads/SimuMax, configs/system/b200_bf16_ceperm.json, shares of 2250
+// TFLOP/s.
+TEST(KernelTime, SustainedLoadSlowsComputeAlone) {
+    const HardwareProfile b200 = *load_profile("b200");
+    ASSERT_GT(b200.sustained.slowdown, 1.2);
+    EXPECT_NEAR(teraflops(b200, gemm_op(4096, 57344, 8192)) / (0.4867 * 2250), 1, 0.08);
+    EXPECT_NEAR(teraflops(b200, gemm_op(4096, 16384, 53248)) / (0.5109 * 2250), 1, 0.08);
+    HardwareProfile burst = b200;
+    burst.sustained = {};
+    // A product of one row is bound by memory, which keeps its clock.
+    EXPECT_NEAR(kernel_time(b200, gemm_op(1, 16384, 16384)).seconds,
+                kernel_time(burst, gemm_op(1, 16384, 16384)).seconds, 1e-6);
+}
+
+TEST(KernelTime, IsLessCertainOutsideTheMeasuredSizes) {
+    const HardwareProfile profile = *load_profile("h100");
+    const KernelEstimate inside = kernel_time(profile, gemm_op(4096, 4096, 4096));
+    const KernelEstimate outside = kernel_time(profile, gemm_op(4096, 4096, 1 << 20));
+    EXPECT_FALSE(inside.out_of_range);
+    EXPECT_TRUE(outside.out_of_range);
+    EXPECT_NEAR(outside.sigma, 1.7 * inside.sigma, 1e-12);
+}
+
+TEST(ProfileFor, EveryShippedDeviceTakesItsOwn) {
+    const std::vector<std::string> names = profile_names();
+    EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+    for (const std::string& name : names)
+        EXPECT_EQ(*profile_for(*load_device(name)), *load_profile(name)) << name;
+}
+
+TEST(ProfileOrigin, SaysWhatWasMeasured) {
+    EXPECT_EQ(profile_origin(*load_device("a100")), "measured");
+    EXPECT_EQ(profile_origin(*load_device("h100")), "measured");
+    EXPECT_EQ(profile_origin(*load_device("rtx4090")), "scaled from l40s");
+    EXPECT_EQ(profile_origin(*load_device("mi300x")), "none");
+    EXPECT_FALSE(profile_for(*load_device("mi300x")));
 }
 
 // One H200 under PyTorch 2.11 (2026-11-29): 741, 679 and 677 TFLOP/s for the three forms of 8192^3 in bf16.

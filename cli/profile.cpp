@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/si_format.hpp"
+#include "cli/commands.hpp"
+#include "cli/profile_svg.hpp"
+#include "models/hardware/profile_json.hpp"
+#include "models/hardware/scale_profile.hpp"
+
+namespace tw::cli {
+namespace {
+
+struct ProfileOptions {
+    std::string action = "show", profile, svg;
+};
+
+// One line of the profile: what was fitted, where it holds and how well.
+struct Part {
+    std::string part, name, figures, range;
+    const FitRecord* fit;
+};
+
+std::string size_range(const Range& range) {
+    return fmt::format("{:g}-{:g}", range.low, range.high);
+}
+
+std::string byte_range(const Range& range) {
+    return format_bytes(range.low) + " - " + format_bytes(range.high);
+}
+
+std::vector<Part> parts_of(const HardwareProfile& p) {
+    std::vector<Part> parts;
+    for (const GemmEntry& e : p.gemm) {
+        parts.push_back(
+            {"product", std::string(to_string(e.precision)),
+             fmt::format("{}, {}, launch {}{}", format_rate(e.curve.rate, "FLOP/s"),
+                         format_rate(e.curve.bandwidth, "B/s"), format_duration(e.curve.launch_s),
+                         e.residual.empty() ? "" : fmt::format(", grid of {}", e.residual.values.size())),
+             fmt::format("m {}, n {}, k {}", size_range(e.m), size_range(e.n), size_range(e.k)), &e.fit});
+    }
+    for (const GemmFormEntry& e : p.gemm_forms) {
+        parts.push_back({"product form", std::string(to_string(e.form)),
+                         fmt::format("{:.3f} of the curve's time", e.factor), "", &e.fit});
+    }
+    if (p.sustained.slowdown > 1) {
+        parts.push_back({"sustained load", "",
+                         fmt::format("{:.3f} of the compute time", p.sustained.slowdown), "",
+                         &p.sustained.fit});
+    }
+    for (const AttentionEntry& e : p.attention) {
+        parts.push_back(
+            {"attention", fmt::format("{} {}", to_string(e.kernel), e.backward ? "backward" : "forward"),
+             fmt::format("{} at head dimension 128",
+                         format_rate(e.curve.rate * 128 / (128 + e.curve.narrow), "FLOP/s")),
+             fmt::format("sequence {}, head {}", size_range(e.seq), size_range(e.head_dim)), &e.fit});
+    }
+    parts.push_back(
+        {"memory", "copy",
+         fmt::format("{}, cache {}, latency {}", format_rate(p.memory.bandwidth, "B/s"),
+                     format_rate(p.memory.l2_bandwidth, "B/s"), format_duration(p.memory.latency_s)),
+         "", &p.memory_fit});
+    for (const MemoryEntry& e : p.memory_ops) {
+        parts.push_back({"memory", fmt::format("{}{}", to_string(e.kind), e.backward ? " backward" : ""),
+                         fmt::format("{} of the copy", format_percent(e.efficiency, 0)), "", &e.fit});
+    }
+    for (const ConvolutionEntry& e : p.convolution) {
+        parts.push_back({"convolution", std::string(to_string(e.precision)),
+                         fmt::format("{:.2f}, {:.2f}, {:.2f} of the implicit product's time", e.curve.forward,
+                                     e.curve.input_grad, e.curve.weight_grad),
+                         "", &e.fit});
+    }
+    for (const HostEntry& e : p.host)
+        parts.push_back(
+            {"host", e.mode, format_duration(e.seconds_per_dispatch) + " an operation", "", &e.fit});
+    for (const CollectiveEntry& e : p.collectives) {
+        const AlphaBeta& last = e.curve.lines.back();
+        parts.push_back({"collective", fmt::format("{} of {}", to_string(e.kind), e.group_size),
+                         fmt::format("{}, from {}", format_rate(last.rate, "B/s"),
+                                     format_duration(e.curve.lines.front().alpha_s)),
+                         byte_range(e.bytes), &e.fit});
+    }
+    return parts;
+}
+
+// What a simulation may ask for and the profile cannot say: taken from something near it, and flagged.
+std::vector<std::string> absent_parts(const HardwareProfile& p) {
+    std::vector<std::string> absent;
+    const auto has = [](const auto& entries, const auto& matches) {
+        return std::any_of(entries.begin(), entries.end(), matches);
+    };
+    for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Fp8}) {
+        if (!has(p.gemm, [&](const GemmEntry& e) { return e.precision == precision; }))
+            absent.push_back(fmt::format("product {}", to_string(precision)));
+    }
+    for (const AttentionKernel kernel : {AttentionKernel::Flash1, AttentionKernel::Flash2,
+                                         AttentionKernel::Flash3, AttentionKernel::CuDnn}) {
+        for (const bool backward : {false, true}) {
+            if (!has(p.attention,
+                     [&](const AttentionEntry& e) { return e.kernel == kernel && e.backward == backward; }))
+                absent.push_back(
+                    fmt::format("attention {} {}", to_string(kernel), backward ? "backward" : "forward"));
+        }
+    }
+    for (const MemoryOpKind kind : {MemoryOpKind::Embedding, MemoryOpKind::Permute, MemoryOpKind::Router,
+                                    MemoryOpKind::Pool, MemoryOpKind::Rope}) {
+        if (!has(p.memory_ops, [&](const MemoryEntry& e) { return e.kind == kind; }))
+            absent.push_back(fmt::format("memory {}", to_string(kind)));
+    }
+    for (const CollectiveKind kind :
+         {CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
+          CollectiveKind::AllToAll, CollectiveKind::SendRecv}) {
+        if (!has(p.collectives, [&](const CollectiveEntry& e) { return e.kind == kind; }))
+            absent.push_back(fmt::format("collective {}", to_string(kind)));
+    }
+    return absent;
+}
+
+bool scaled(const Part& part) {
+    return !part.fit->scaled_from.empty();
+}
+
+Json range_or_null(const Part& part) {
+    return part.range.empty() ? Json(nullptr) : Json(part.range);
+}
+
+Json show_json(const HardwareProfile& profile, const std::vector<Part>& parts) {
+    Json json = document("profile-summary");
+    json["name"] = profile.name;
+    json["description"] = profile.description;
+    json["parts"] = Json::array();
+    for (const Part& part : parts) {
+        const FitRecord& fit = *part.fit;
+        const bool held_out = fit.held_out > 0;
+        json["parts"].push_back({{"part", part.part},
+                                 {"name", part.name},
+                                 {"figures", part.figures},
+                                 {"range", range_or_null(part)},
+                                 {"points", fit.points},
+                                 {"held_out_points", fit.held_out},
+                                 {"held_out_median", held_out ? Json(fit.median) : Json(nullptr)},
+                                 {"held_out_p90", held_out ? Json(fit.p90) : Json(nullptr)},
+                                 {"sigma", fit.sigma},
+                                 {"scaled_from", scaled(part) ? Json(fit.scaled_from) : Json(nullptr)},
+                                 {"source", fit.source}});
+    }
+    json["absent"] = absent_parts(profile);
+    json["profile"] = encode_profile(profile);
+    return json;
+}
+
+void show_text(const HardwareProfile& profile, const std::vector<Part>& parts, Console& console) {
+    console.heading(fmt::format("{}: {}", profile.name, profile.description));
+    TextTable table({"Part", "", "Figures", "Measured range", "Error % median / p90", "Sigma %", "Points",
+                     "Scaled from"});
+    for (const std::size_t column : {4U, 5U, 6U})
+        table.align(column, Align::Right);
+    std::vector<std::string> sources;
+    std::size_t measured = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const Part& part = parts[i];
+        const FitRecord& fit = *part.fit;
+        const bool same = i > 0 && parts[i - 1].part == part.part;
+        measured += scaled(part) ? 0 : 1;
+        if (std::find(sources.begin(), sources.end(), fit.source) == sources.end())
+            sources.push_back(fit.source);
+        table.add_row(
+            {same ? std::string() : part.part, part.name, part.figures, part.range,
+             fit.held_out > 0 ? fmt::format("{:.1f} / {:.1f}", 100 * fit.median, 100 * fit.p90) : "-",
+             fmt::format("{:.1f}", 100 * fit.sigma), fit.points > 0 ? format_count(fit.points) : "-",
+             TableCell(fit.scaled_from, TextStyle::Yellow)});
+    }
+    console.out_table(table);
+    console.out(fmt::format("\n{} of {} parts were measured on this device.\n", measured, parts.size()));
+    const std::vector<std::string> absent = absent_parts(profile);
+    if (!absent.empty()) {
+        std::string list;
+        for (const std::string& one : absent)
+            list += (list.empty() ? "" : ", ") + one;
+        console.out("Not in the profile, taken from the nearest part that is: " + list + ".\n");
+    }
+    console.out("\nSources\n");
+    for (const std::string& source : sources)
+        console.out("  " + source + "\n");
+}
+
+// A shipped profile or a document; else the profile that a device's simulations use.
+Result<HardwareProfile> find_profile(const std::string& name) {
+    auto profile = load_profile(name);
+    if (profile) return profile;
+    const auto device = load_device(name);
+    return device ? profile_for(*device) : profile;
+}
+
+int show_profile(const ProfileOptions& options, Console& console) {
+    const Result<HardwareProfile> profile = find_profile(options.profile);
+    if (!profile) return console.fail(profile.errors());
+    if (!options.svg.empty()) {
+        const Status written = console.write(options.svg, profile_svg(*profile));
+        if (!written) return console.fail(written.errors());
+        if (options.svg == "-") return 0;
+    }
+    const std::vector<Part> parts = parts_of(*profile);
+    if (console.json) {
+        console.out_json(show_json(*profile, parts));
+    } else {
+        show_text(*profile, parts, console);
+    }
+    return 0;
+}
+
+}  // namespace
+
+void define_profile(Command& command) {
+    auto& options = command.keep<ProfileOptions>();
+    command.choice("ACTION", options.action, {"show"}, "what to do with the profile");
+    command.positional("PROFILE", options.profile, "a shipped profile, a device, or a profile document");
+    command.text("--svg", options.svg, "FILE", "draw the curves with their intervals; - is stdout");
+    command.details(
+        "A profile holds the curves that a device's kernels and links were fitted to. Error: of points that "
+        "the fit never saw, "
+        "|log(measured / predicted)|. Sigma: the relative standard deviation that predictions take from it. "
+        "Scaled from: another "
+        "device, precision or kernel whose curve stands in, by the ratio of the datasheets.");
+    command.example("profile show h100", "what is known of the H100, and how well");
+    command.example("profile show b200 --svg b200.svg", "the same as a picture");
+    command.run([&options](Console& console) { return show_profile(options, console); });
+}
+
+}  // namespace tw::cli
