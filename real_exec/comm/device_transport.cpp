@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -30,6 +31,7 @@ class StartedTransport final : public Transport {
     [[noreturn]] void abort(int exit_code, std::string_view message) override {
         if (inner_) inner_->abort(exit_code, message);
         nccl_->abort(exit_code, message);
+        std::_Exit(exit_code);
     }
 
   private:

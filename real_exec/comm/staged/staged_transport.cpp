@@ -1,5 +1,6 @@
 #include "real_exec/comm/staged/staged_transport.hpp"
 
+#include <cstdlib>
 #include <utility>
 
 namespace tw {
@@ -136,6 +137,7 @@ class StagedTransport final : public Transport {
     void progress() override { inner_->progress(); }
     [[noreturn]] void abort(int exit_code, std::string_view message) override {
         inner_->abort(exit_code, message);
+        std::_Exit(exit_code);
     }
 
   private:
