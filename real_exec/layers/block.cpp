@@ -35,14 +35,12 @@ class Half {
             entry = s_.view(state.normed, local, hidden_);
             norm_.forward(in, entry, stats(state));
         }
-        Rows partial;
-        partial.own = s_.temporary(s_.rows(), hidden_);
-        partial.tensor = s_.view(partial.own, s_.rows(), hidden_);
+        Rows partial = all_rows();
         {
-            const Rows x = gather_rows(s_, entry, hidden_);
+            const Rows x = branch_->local() ? Rows{entry, {}} : gather_rows(s_, entry, hidden_);
             state.branch = branch_->forward(pass, x.tensor, partial.tensor);
         }
-        const Rows result = reduce_rows(s_, std::move(partial), hidden_);
+        const Rows result = leave(std::move(partial));
         const DropoutSpec dropout = s_.dropout_at(*pass.batch, layer_, site_, hidden_);
         if (pre_norm_) {
             s_.backend->dropout_add(result.tensor, in, out, dropout);
@@ -72,15 +70,13 @@ class Half {
             s_.backend->dropout_backward(dsum.tensor, dlocal.tensor,
                                          s_.dropout_at(*pass.batch, layer_, site_, hidden_));
         }
-        Rows dall = gather_rows(s_, dlocal.tensor, hidden_);
+        Rows dall = branch_->local() ? Rows{dlocal.tensor, {}} : gather_rows(s_, dlocal.tensor, hidden_);
         const Tensor entry = pre_norm_ ? s_.view(state.normed, local, hidden_) : in;
-        Rows partial;
-        partial.own = s_.temporary(s_.rows(), hidden_);
-        partial.tensor = s_.view(partial.own, s_.rows(), hidden_);
+        Rows partial = all_rows();
         branch_->backward(pass, *state.branch, entry, dall.tensor, dlocal.tensor, partial.tensor);
         pass.weights->keep(std::move(dall));
         pass.weights->keep(std::move(dlocal));
-        const Rows dentry = reduce_rows(s_, std::move(partial), hidden_);
+        const Rows dentry = leave(std::move(partial));
         if (pre_norm_) {
             norm_.backward(dentry.tensor, in, stats(state), dout, din);
         } else {
@@ -92,6 +88,16 @@ class Half {
     }
 
   private:
+    [[nodiscard]] Rows all_rows() const {
+        const std::int64_t rows = branch_->local() ? s_.local_rows() : s_.rows();
+        Rows result;
+        result.own = s_.temporary(rows, hidden_);
+        result.tensor = s_.view(result.own, rows, hidden_);
+        return result;
+    }
+    [[nodiscard]] Rows leave(Rows partial) const {
+        return branch_->local() ? std::move(partial) : reduce_rows(s_, std::move(partial), hidden_);
+    }
     [[nodiscard]] Tensor stats(const HalfState& state) const {
         return state.stats.view(DType::F32, {s_.local_rows(), 2});
     }

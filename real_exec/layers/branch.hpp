@@ -14,7 +14,8 @@ namespace tw {
 class Branch {
   public:
     virtual ~Branch() = default;
-    // x, y: [rows, hidden].
+    [[nodiscard]] virtual bool local() const { return false; }
+    // x, y: [rows, hidden] (local rows where local()).
     virtual std::unique_ptr<LayerState> forward(const ForwardPass& pass, const Tensor& x,
                                                 const Tensor& y) = 0;
     // `local_x` are this rank's rows of the forward's x, kept by the caller; dy and dx: [rows, hidden].

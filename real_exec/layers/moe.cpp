@@ -43,7 +43,9 @@ class MoeBranch final : public Branch {
         d.in = hidden_;
         d.out = experts_;
         d.init_std = style.init_std;
+        d.partial_rows = s_.sequence_parallel;
         router_.emplace(s_, list, layer, d);
+        d.partial_rows = false;
         local_experts_ = experts_ / s_.ep->size();
         d.expert = true;
         d.bias = spec.moe->expert.bias;
@@ -68,9 +70,12 @@ class MoeBranch final : public Branch {
         }
     }
 
+    // A token is routed by the rank that holds it: with sequence parallelism each rank its own rows.
+    [[nodiscard]] bool local() const override { return true; }
+
     std::unique_ptr<LayerState> forward(const ForwardPass&, const Tensor& x, const Tensor& y) override {
         auto state = std::make_unique<MoeState>();
-        const std::int64_t rows = s_.rows();
+        const std::int64_t rows = s_.local_rows();
         Buffer logits_buffer = f32({rows, experts_}, MemoryUse::Temporaries);
         const Tensor logits = logits_buffer.view(DType::F32, {rows, experts_});
         router_->forward(MatrixView::of(x), MatrixView::of(logits));
@@ -121,7 +126,7 @@ class MoeBranch final : public Branch {
         auto& state = static_cast<MoeState&>(kept);
         const Route& r = state.route;
         WeightWork& weights = *pass.weights;
-        const std::int64_t rows = s_.rows();
+        const std::int64_t rows = s_.local_rows();
         const Tensor results = s_.view(state.results, rows * k_, hidden_);
         Buffer dresults_buffer = s_.temporary(rows * k_, hidden_);
         const Tensor dresults = s_.view(dresults_buffer, rows * k_, hidden_);
@@ -207,16 +212,16 @@ class MoeBranch final : public Branch {
         return s_.backend->allocate(DType::F32, shape, use);
     }
     [[nodiscard]] Tensor probabilities(const MoeState& m) const {
-        return m.probabilities.view(DType::F32, {s_.rows(), experts_});
+        return m.probabilities.view(DType::F32, {s_.local_rows(), experts_});
     }
     [[nodiscard]] Tensor chosen(const MoeState& m) const {
-        return m.chosen.view(DType::I32, {s_.rows(), k_});
+        return m.chosen.view(DType::I32, {s_.local_rows(), k_});
     }
     [[nodiscard]] Tensor weight(const MoeState& m) const {
-        return m.weight.view(DType::F32, {s_.rows(), k_});
+        return m.weight.view(DType::F32, {s_.local_rows(), k_});
     }
     [[nodiscard]] Tensor place(const MoeState& m) const {
-        return m.route.place.view(DType::I32, {s_.rows(), k_});
+        return m.route.place.view(DType::I32, {s_.local_rows(), k_});
     }
     template <class Body>
     void over_experts(const Route& route, Body body) const {
@@ -236,7 +241,7 @@ class MoeBranch final : public Branch {
 
     void plan_route(MoeState& state) const {
         Route& r = state.route;
-        const std::int64_t rows = s_.rows();
+        const std::int64_t rows = s_.local_rows();
         const auto total = static_cast<std::size_t>(rows * k_);
         std::vector<std::int32_t> picks(total);
         s_.backend->copy_to_host(picks.data(), chosen(state));

@@ -54,8 +54,10 @@ void check_block(Verdict& v, const BlockSpec& s, const ParallelPlan& plan, const
     if (!s.moe) return;
     v.refuse(s.moe->shared.has_value(), "shared experts", at);
     v.refuse(s.moe->router_bias, "router bias", at);
-    v.refuse(plan.mesh.tp > 1 || plan.mesh.etp > 1, "mixture of experts with tensor parallelism",
-             "/plan/mesh/tp", "tp=1, and ep for the experts");
+    v.refuse(plan.mesh.etp > 1, "tensor parallelism inside an expert", "/plan/mesh/etp", "etp=1");
+    v.refuse(plan.mesh.tp > 1 && !plan.sequence_parallel,
+             "mixture of experts under tensor parallelism without sequence parallelism",
+             "/plan/sequence_parallel", "sequence_parallel=true");
     v.refuse(plan.mesh.ep > 1 && s.moe->experts % plan.mesh.ep != 0, "uneven expert parallelism",
              "/plan/mesh/ep");
 }

@@ -228,7 +228,9 @@ inline void gather_gradients(Rig& rig, Whole& whole, std::mutex& mutex) {
     for (const Parameter& p : rig.module->parameters()) {
         auto& values = whole[p.name];
         values.resize(static_cast<std::size_t>(p.full_shape.elements()));
-        const bool replica = p.extent * p.parts == p.full_shape[p.shard_axis] && !p.tp_partial_grad;
+        // Experts are summed over their replicas, the ranks of a tensor-parallel group among them.
+        const bool replica =
+            p.extent * p.parts == p.full_shape[p.shard_axis] && !p.tp_partial_grad && !p.expert;
         if (replica && rig.tp->rank() != 0) continue;
         over_shard(p, [&](std::int64_t local, std::int64_t at) {
             values[static_cast<std::size_t>(at)] += static_cast<double>(p.grad.as<float>()[local]);

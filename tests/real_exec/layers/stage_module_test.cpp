@@ -221,6 +221,19 @@ TEST(StageModule, ExpertParallelRanksComputeTheSame) {
     }
 }
 
+// Under sequence parallelism each rank routes its own tokens, to experts of its own or of all ranks.
+TEST(StageModule, ExpertsUnderSequenceParallelism) {
+    const LayerGraph graph = graph_of(moe_config());
+    ParallelPlan plan = plan_of(graph);
+    const Outcome one = run_model(graph, plan);
+    plan.mesh.tp = 2;
+    plan.sequence_parallel = true;
+    for (const int ep : {1, 2}) {
+        plan.mesh.ep = ep;
+        expect_close(one, run_model(graph, plan), 1e-6, 2e-5);
+    }
+}
+
 TEST(StageModule, Bf16StaysNearFp32) {
     for (const ModelConfig& config : {gpt_config(), llama_config(), moe_config()}) {
         const LayerGraph graph = graph_of(config);
