@@ -1,0 +1,36 @@
+#include "real_exec/backend/make_backend.hpp"
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+namespace tw {
+namespace {
+
+TEST(MakeBackend, CpuByName) {
+    const auto backend = make_backend("cpu");
+    ASSERT_TRUE(backend) << to_string(backend.errors());
+    EXPECT_EQ((*backend)->name(), "cpu");
+    EXPECT_TRUE((*backend)->host_memory());
+    EXPECT_FALSE((*backend)->holds(backend->get()));
+}
+
+TEST(MakeBackend, UnknownNamesListTheKnownOnes) {
+    const auto backend = make_backend("tpu");
+    ASSERT_FALSE(backend);
+    EXPECT_EQ(to_string(backend.errors()), "backend: unknown backend 'tpu' (hint: cpu, cuda)");
+}
+
+TEST(MakeBackend, AMissingModuleIsNamed) {
+    ::setenv("TRAINWRIGHT_CUDA_MODULE", "/nowhere/libtrainwright_cuda.so", 1);
+    const auto backend = make_backend("cuda");
+    ::unsetenv("TRAINWRIGHT_CUDA_MODULE");
+    ASSERT_FALSE(backend);
+    EXPECT_NE(
+        to_string(backend.errors()).find("no CUDA module: /nowhere/libtrainwright_cuda.so is not there"),
+        std::string::npos)
+        << to_string(backend.errors());
+}
+
+}  // namespace
+}  // namespace tw
