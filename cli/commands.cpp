@@ -15,6 +15,7 @@ constexpr std::array kEntries = {
     Entry{"plan", "Find the best plans for a model on a cluster", define_plan},
     Entry{"simulate", "Predict one plan: step time, memory of every stage, where the time goes",
           define_simulate},
+    Entry{"run", "Train a model by its plan on this machine's processors", define_run},
     Entry{"weights", "Write a checkpoint's weights as safetensors", define_weights},
     Entry{"compare", "Lay a run over its prediction: times, idle shares, memory", define_compare},
     Entry{"explain", "Say where a plan's time and memory go and what would help most", define_explain},

@@ -53,7 +53,7 @@ inline ModelConfig tiny_config(Family family, bool tied) {
     return c;
 }
 
-struct Setup {
+struct RunSetup {
     Family family = Family::Gpt;
     bool tied = true;
     DeviceMesh mesh;
@@ -67,7 +67,7 @@ struct Setup {
     OptimizerKind optimizer = OptimizerKind::Adam;
 };
 
-inline PlanDocument document_of(const Setup& s) {
+inline PlanDocument document_of(const RunSetup& s) {
     PlanDocument d;
     const ModelConfig config = tiny_config(s.family, s.tied);
     d.model_name = config.name;

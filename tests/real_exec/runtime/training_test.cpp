@@ -9,7 +9,7 @@ using testing::document_of;
 using testing::Family;
 using testing::options_of;
 using testing::run_threads;
-using testing::Setup;
+using testing::RunSetup;
 
 TEST(Training, LossFallsOnOneRank) {
     const TrainResult result = run_threads(document_of({}), options_of(30));
@@ -21,8 +21,8 @@ TEST(Training, LossFallsOnOneRank) {
     EXPECT_GT(result.ranks[0].peak_allocated_bytes, 0);
 }
 
-void expect_equal_runs(const Setup& setup, double tolerance = 1e-4) {
-    Setup alone = setup;
+void expect_equal_runs(const RunSetup& setup, double tolerance = 1e-4) {
+    RunSetup alone = setup;
     alone.mesh = {};
     alone.schedule = "1f1b";
     alone.virtual_stages = 1;

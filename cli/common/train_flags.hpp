@@ -1,0 +1,33 @@
+// The options of a training run, shared by `trainwright run` and by the ranks that it starts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "cli/common/command.hpp"
+#include "real_exec/runtime/train_options.hpp"
+
+namespace tw::cli {
+
+struct TrainFlags {
+    std::string plan;
+    TrainOptions train;
+    std::string decay = "constant";
+    std::string backend = "cpu";    // or "cuda"
+    std::string transport = "mpi";  // or "nccl"; mpi: device tensors travel through the host
+    std::int64_t seed = 1;
+    std::string inject;
+    std::string result;        // the figures as JSON, for whoever started the ranks
+    std::int64_t attempt = 0;  // of the run: restarts count
+};
+
+// `for_rank` adds what only a rank is told: --result, --attempt.
+void define_train_flags(Command& command, TrainFlags& flags, bool for_rank);
+// With seed, decay and faults filled in; all usage errors at once.
+Result<TrainOptions> train_options(const TrainFlags& flags);
+// The same options as words for a rank.
+std::vector<std::string> train_words(const TrainFlags& flags);
+
+}  // namespace tw::cli

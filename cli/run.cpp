@@ -1,0 +1,128 @@
+#include <csignal>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/json.hpp"
+#include "cli/commands.hpp"
+#include "cli/common/load_plan.hpp"
+#include "cli/common/train_flags.hpp"
+#include "cli/start_ranks.hpp"
+#include "plan/check_plan.hpp"
+#include "real_exec/checkpoint/checkpoint.hpp"
+#include "real_exec/runtime/executable.hpp"
+#include "real_exec/runtime/rank_layout.hpp"
+
+namespace tw::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunCommandOptions {
+    TrainFlags flags;
+    std::int64_t restarts = 0;
+};
+
+// A file name of this process that goes away with it.
+class ScratchFile {
+  public:
+    ScratchFile()
+        : path_((fs::temp_directory_path() / fmt::format("trainwright-run-{}.json", getpid())).string()) {}
+    ~ScratchFile() {
+        std::error_code ignored;
+        fs::remove(path_, ignored);
+    }
+    ScratchFile(const ScratchFile&) = delete;
+    ScratchFile& operator=(const ScratchFile&) = delete;
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+Errors check_before_launch(const PlanDocument& document) {
+    PlanCheck check = check_plan(document.graph, document.cluster, document.plan);
+    const Errors unsupported = unsupported_by_executor(document.graph, document.plan);
+    check.errors.insert(check.errors.end(), unsupported.begin(), unsupported.end());
+    return check.errors;
+}
+
+std::string why(const RanksEnded& ended) {
+    if (ended.signal > 0)
+        return fmt::format("a rank was ended by signal {} ({})", ended.signal, strsignal(ended.signal));
+    return fmt::format("a rank failed with exit code {}", ended.exit_code);
+}
+
+// Runs the ranks; while restarts are left, a run that a rank's death ended goes on from its checkpoint.
+Result<RanksEnded> run_with_restarts(const RunCommandOptions& options, int ranks, Console& console) {
+    TrainFlags flags = options.flags;
+    while (true) {
+        auto ended = start_ranks(ranks, train_words(flags));
+        if (!ended) return ended;
+        const bool died = ended->exit_code == exit_code(ErrorCode::Failure);
+        if (!died || flags.attempt >= options.restarts) return ended;
+        ++flags.attempt;
+        flags.inject.clear();  // a fault on purpose happens once
+        const bool saved = !flags.train.checkpoint_folder.empty() &&
+                           !checkpoint_steps(flags.train.checkpoint_folder).empty();
+        if (saved) flags.train.resume_folder = flags.train.checkpoint_folder;
+        console.note(fmt::format("{}; restart {} of {} {}\n", why(*ended), flags.attempt, options.restarts,
+                                 saved ? "from the newest checkpoint" : "from the beginning"));
+    }
+}
+
+int run(RunCommandOptions& options, Console& console) {
+    TrainFlags& flags = options.flags;
+    if (const auto parsed = train_options(flags); !parsed) return console.fail(parsed.errors());
+    const Result<PlanDocument> document = load_plan_document(flags.plan);
+    if (!document) return console.fail(document.errors());
+    if (const Errors errors = check_before_launch(*document); !errors.empty()) return console.fail(errors);
+    const ScratchFile result;
+    if (console.json) {
+        flags.result = result.path();
+        flags.train.quiet = true;
+    }
+    const auto ended = run_with_restarts(options, world_size(document->plan), console);
+    if (!ended) return console.fail(ended.errors());
+    if (ended->exit_code == 130) return 130;
+    if (ended->exit_code != 0) {
+        if (ended->signal == 0) return ended->exit_code;  // the rank has said why
+        return console.fail({Error{ErrorCode::Failure, why(*ended), "",
+                                   options.restarts == 0 ? "--restarts N goes on by itself" : ""}});
+    }
+    if (!console.json) return 0;
+    const auto json = read_json_file(result.path());
+    if (!json) return console.fail(json.errors());
+    Json answer = cli::document("run");
+    answer["model"] = document->model_name;
+    answer["plan"] = summary(document->plan);
+    for (const auto& [key, value] : json->items())
+        answer[key] = value;
+    console.out_json(answer);
+    return 0;
+}
+
+}  // namespace
+
+void define_run(Command& command) {
+    auto& options = command.keep<RunCommandOptions>();
+    command.details(
+        "Trains the plan's model as the plan says, on this machine's processors: starts a process a rank, "
+        "draws the weights from the seed (or goes on from a checkpoint) and prints every step. The losses "
+        "are "
+        "the same in every layout. On a cluster, mpirun or srun start trainwright-exec with the same "
+        "options. "
+        "What the executor cannot run of a plan is named before anything starts.");
+    define_train_flags(command, options.flags, false);
+    command.integer("--restarts", options.restarts, 0, 1000, "N",
+                    "start again after a rank has died, from the newest checkpoint");
+    command.example("run plan.json --steps 50 --data corpus.txt", "train on a text");
+    command.example("run plan.json --steps 20 --trace run.trace.json",
+                    "keep what happened when, to be held against the prediction");
+    command.example("run plan.json --steps 1000 --checkpoint ckpt --every 100 --restarts 3",
+                    "survive the death of a rank");
+    command.run([&options](Console& console) { return run(options, console); });
+}
+
+}  // namespace tw::cli
