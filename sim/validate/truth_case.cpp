@@ -1,15 +1,19 @@
 #include "sim/validate/truth_case.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "models/hardware/scale_profile.hpp"
 #include "plan/check_plan.hpp"
+#include "plan/schedule/generator.hpp"
 #include "plan/stage_partition.hpp"
 
 namespace tw {
@@ -66,22 +70,66 @@ void set_precision(const TruthRow& row, const FrameworkDefaults& defaults, Paral
                                                                  : defaults.precision;
 }
 
+// What a row says of recomputation ("full (uniform, 1)", "selective + SP"); nothing where it says nothing
+// that is known: the framework's default.
+std::optional<RecomputeMode> recompute_of(const std::string& text, const FrameworkDefaults& defaults) {
+    const auto begins = [&](std::string_view word) { return text.rfind(word, 0) == 0; };
+    if (begins("none") || text == "no" || begins("no ") || text == "off" || text == "false")
+        return RecomputeMode::None;
+    if (says(text, "select"))
+        return defaults.selective_by_op ? RecomputeMode::SelectiveOps : RecomputeMode::Selective;
+    if (begins("full") || begins("yes") || text == "on" || text == "true") return RecomputeMode::Full;
+    return std::nullopt;
+}
+
+// The registry's name of a schedule as papers and logs write it; "" where it is none that is known.
+std::string schedule_named(const std::string& text) {
+    if (text.empty() || text == "none" || says(text, "1f1b")) return "1f1b";
+    std::string name = text;
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == ' ' || c == '_'; }, '-');
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kNames = {{
+        {"zb-2p", "zb-2p"},
+        {"zb-1p", "zb-1p"},
+        {"zb-h1", "zb-h1"},
+        {"zbh1", "zb-h1"},
+        {"zb-h2", "zb-h2"},
+        {"zb-v", "zb-v"},
+        {"zbv", "zb-v"},
+        {"dualpipe", "dualpipev"},
+        {"gpipe", "gpipe"},
+        {"afab", "gpipe"},
+        {"2bw", "pipedream-2bw"},
+        {"pipedream", "pipedream"},
+        {"breadth-first", "looped-bfs"},
+    }};
+    for (const auto& [said, known] : kNames) {
+        if (says(name, said)) return std::string(known);
+    }
+    const auto exact = find_schedule(name);
+    return exact ? (*exact)->info().name : "";
+}
+
 Status set_schedule(const TruthRow& row, const LayerGraph& graph, ParallelPlan& plan) {
     const std::string& s = row.schedule;
     const int pp = plan.mesh.pp;
     int vpp = row.vpp.value_or(1);
-    plan.schedule = "1f1b";
-    if (says(s, "zb-2p")) plan.schedule = "zb-2p";
-    if (says(s, "zb-1p")) plan.schedule = "zb-1p";
-    if (says(s, "gpipe")) plan.schedule = "gpipe";
-    const bool interleaved = s == "1f1b-i" || s == "interleaved 1f1b";
+    const bool interleaved =
+        s == "1f1b-i" || s == "interleaved 1f1b" || s == "1f1b interleaved" || s == "interleaved";
+    plan.schedule = interleaved || pp == 1 ? "1f1b" : schedule_named(s);
+    if (plan.schedule.empty()) return reason("schedule " + row.schedule + " is not known");
+    if (const int fixed = (*find_schedule(plan.schedule))->info().fixed_virtual_stages; fixed > 0)
+        vpp = fixed;
     const auto blocks = static_cast<int>(graph.blocks);
     // Embedding and head count as a layer each where only that makes the stages equal (Megatron's
     // account_for_embedding_in_pipeline_split and its sibling for the loss).
     const auto counts_ends = [&](int stages) { return blocks % stages != 0 && (blocks + 2) % stages == 0; };
     if (interleaved && !row.vpp && pp > 1) vpp = std::max(1, (blocks + (counts_ends(pp) ? 2 : 0)) / pp);
     if (pp == 1) vpp = 1;
-    if (vpp > 1) plan.schedule = "interleaved";
+    if (vpp > 1 && !(*find_schedule(plan.schedule))->info().virtual_stages &&
+        (*find_schedule(plan.schedule))->info().fixed_virtual_stages == 0) {
+        plan.schedule = "interleaved";
+    }
     plan.virtual_stages = vpp;
     const int stages = pp * vpp;
     if (graph.blocks > 0 && stages > blocks + 2)
@@ -160,14 +208,21 @@ void apply_row(const TruthRow& row, const FrameworkDefaults& defaults, const Dev
     const int replicas = plan.mesh.dp * plan.mesh.cp;
     plan.zero_shard =
         plan.zero_stage > 0 && shard > 1 && shard < replicas && replicas % shard == 0 ? shard : 0;
-    if (row.recompute.rfind("full", 0) == 0) plan.recompute = RecomputeMode::Full;
-    if (row.recompute == "selective") {
-        plan.recompute = defaults.selective_by_op ? RecomputeMode::SelectiveOps : RecomputeMode::Selective;
-    }
-    if (row.recompute == "none") plan.recompute = RecomputeMode::None;
+    if (const auto mode = recompute_of(row.recompute, defaults)) plan.recompute = *mode;
     if (row.async_tp) plan.overlap.tp = true;
     if (row.overlap_grad_reduce) plan.overlap.grad_reduce = true;
     if (row.overlap_param_gather) plan.overlap.param_gather = true;
+}
+
+// A framework that has no table of its own has that of its kind: sharded parameters are PyTorch's FSDP,
+// layers or pipelines cut by hand are Megatron-Core's (or what it was before FlashAttention), the rest is
+// plain PyTorch.
+std::string_view table_of_kind(const TruthRow& row) {
+    const bool sharded = row.zero_stage.value_or(0) == 3 || says(lower(row.sharding), "fsdp");
+    if (sharded) return row.compile ? "torchtitan" : "torchtitan-eager";
+    if (row.tp.value_or(1) > 1 || row.pp.value_or(1) > 1)
+        return row.flash_attention.value_or(true) ? "megatron" : "megatron-2022";
+    return row.compile ? "pytorch-compile" : "pytorch";
 }
 
 }  // namespace
@@ -211,7 +266,7 @@ Result<const FrameworkDefaults*> framework_of(const TruthRow& row) {
     } else if (says(f, "pytorch")) {
         name = "pytorch";
     } else {
-        return reason(f.empty() ? "framework missing" : "no table for framework " + row.framework);
+        name = table_of_kind(row);
     }
     return find_framework(name);
 }

@@ -26,15 +26,19 @@ bool says(const std::string& text, std::string_view part) {
 
 // A device's name from "A100" and 40: memory tells the variants of one part apart.
 std::string device_of(const TruthRow& row) {
-    const std::string gpu = lower(row.gpu);
+    std::string gpu = lower(row.gpu);
+    std::erase_if(gpu, [](char c) { return c == ' ' || c == '-' || c == '_'; });
     const auto memory = static_cast<int>(row.gpu_mem_gb);
-    for (const char* known : {"gb300", "gb200", "b300", "b200", "gh200", "h200", "h800", "h100", "a800",
-                              "a100", "l40s", "v100", "p100", "t4", "rtx4090"}) {
+    for (const char* known : {"gb300",   "gb200",      "b300", "b200", "gh200",  "h200",   "h800",
+                              "h100",    "a800",       "a100", "l40s", "v100",   "p100",   "rtx4090",
+                              "rtx3090", "rtxpro6000", "a10g", "a40",  "mi300x", "mi250x", "t4"}) {
         if (!says(gpu, known)) continue;
         const std::string name = known;
-        if (name == "a100" && memory == 40) return "a100-40";
+        const bool pcie = says(gpu, "pcie") && (name == "a100" || name == "h100");
+        if (name == "a100" && (memory == 40 || (memory == 0 && says(gpu, "40gb")))) return "a100-40";
+        if (pcie) return name + "-pcie";
         if (name == "h100" && memory == 96) return "h100-96";
-        if (name == "v100") return memory == 16 ? "v100-16" : "v100-32";
+        if (name == "v100") return memory == 16 || (memory == 0 && says(gpu, "16gb")) ? "v100-16" : "v100-32";
         return name;
     }
     return "";
