@@ -6,6 +6,12 @@
 
 namespace tw {
 
+double dispatch_seconds(const HardwareProfile& profile) {
+    // A profile of a tight loop alone, measured by its own machine, stands in.
+    const double loop = host_dispatch_seconds(profile, "eager").value_or(0.0);
+    return host_dispatch_seconds(profile, "layer").value_or(loop);
+}
+
 FlopRate Environment::peak(Precision precision) const {
     double total = 0;
     for (const NodeGroup& g : cluster.groups)
@@ -31,8 +37,7 @@ Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cl
             errors.insert(errors.end(), profile.errors().begin(), profile.errors().end());
             continue;
         }
-        environment->dispatch_s =
-            std::max(environment->dispatch_s, host_dispatch_seconds(*profile, "eager").value_or(0.0));
+        environment->dispatch_s = std::max(environment->dispatch_s, dispatch_seconds(*profile));
         environment->profiles.push_back(std::move(*profile));
     }
     if (!errors.empty()) return errors;

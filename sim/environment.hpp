@@ -13,13 +13,17 @@
 
 namespace tw {
 
+// Host seconds of one dispatch inside an eager layer; 0 where the profile does not know.
+double dispatch_seconds(const HardwareProfile& profile);
+
 struct Environment {
     LayerGraph graph;
     Cluster cluster;
     std::vector<HardwareProfile> profiles;  // one for each of the cluster's groups
     double memory_headroom = 0;             // share of every device's memory that plans leave free, 0..1
     AxisSet free_axes = {};                 // what-if: communication along these axes takes no time
-    double dispatch_s = 0;  // host seconds of one framework op ("eager"); 0: unknown, host ignored
+    // Host seconds of one dispatch (sim/cost/host_dispatch.hpp); 0: unknown, host ignored.
+    double dispatch_s = 0;
 
     [[nodiscard]] const HardwareProfile& profile(int group) const {
         return profiles[static_cast<std::size_t>(group)];

@@ -105,6 +105,7 @@ constexpr std::array kFactsTr11 = {
 constexpr FrameworkDefaults make_deepspeed() {
     FrameworkDefaults d;
     d.name = "deepspeed";
+    d.host = HostCode::Eager;
     d.versions = "DeepSpeed, any torch model";
     d.fused_elementwise = false;
     d.grad_accumulation_fused = false;
@@ -124,6 +125,7 @@ constexpr FrameworkDefaults make_deepspeed() {
 constexpr FrameworkDefaults megatron(std::string_view name, std::string_view versions) {
     FrameworkDefaults d;
     d.scatter_gather = true;
+    d.host = HostCode::Megatron;
     d.name = name;
     d.versions = versions;
     d.attention = AttentionKernel::Unfused;

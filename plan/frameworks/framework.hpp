@@ -22,6 +22,11 @@ struct FrameworkFact {
     std::string_view what, value, source;
 };
 
+// What the host runs to dispatch a layer (sim/cost/host_dispatch.hpp): kernels one after the other (compiled
+// code, CUDA graphs aside; native executors), plain eager modules, those of Hugging Face's transformers,
+// Megatron's, and Megatron's with its fusions under torch.compile.
+enum class HostCode : std::uint8_t { Kernels, Eager, Transformers, Megatron, MegatronCompiled };
+
 struct FrameworkDefaults {
     std::string_view name;      // "megatron-2022"
     std::string_view versions;  // "Megatron-LM v2.6 to v3.0"
@@ -31,7 +36,11 @@ struct FrameworkDefaults {
     AttentionKernel flash = AttentionKernel::Flash2;         // the generation behind "flash attention"
     AttentionKernel flash_hopper = AttentionKernel::Flash2;  // the same on Hopper and later
     bool fused_elementwise = true;  // bias-gelu, bias-dropout-add, scaled masked softmax in one kernel each
-    bool compiled = false;          // torch.compile or XLA: point-wise chains become one kernel
+    HostCode host = HostCode::Kernels;
+    // Dispatches of an optimizer step for each parameter tensor: PyTorch's fused AdamW and zero_grad visit
+    // each one (1.65 us where a dispatch takes 7.7: the measurement of sim/cost/host_dispatch.hpp).
+    double step_dispatches = 0.22;
+    bool compiled = false;  // torch.compile or XLA: point-wise chains become one kernel
     WorkShape::Loss loss = WorkShape::Loss::Separate;
     bool dropout = false;                 // 0.1 on hidden states and attention
     bool autocast = false;                // fp32 parameters, cast at use

@@ -80,6 +80,7 @@ constexpr FrameworkDefaults composer(std::string_view name, bool pure) {
                                           : "llm-foundry, Composer FSDP with mixed_precision DEFAULT, 2023");
     d.attention = d.flash = AttentionKernel::Flash1;
     d.flash_hopper = AttentionKernel::Flash2;
+    d.host = HostCode::Eager;
     d.fused_elementwise = false;
     d.reduce_fp32 = !pure;
     d.reduce_copy_bytes = pure ? 4 : 4 + 6;
@@ -92,6 +93,7 @@ constexpr FrameworkDefaults torchtitan(std::string_view name, bool compiled) {
     FrameworkDefaults d =
         fsdp(name, compiled ? "torchtitan 2024-12, torch.compile" : "torchtitan 2024-12, eager");
     d.fused_elementwise = d.compiled = compiled;
+    d.host = compiled ? HostCode::Kernels : HostCode::Eager;
     d.selective_by_op = true;
     d.loss = WorkShape::Loss::LogSoftmax;
     d.gather_copy_bytes = 4;

@@ -34,6 +34,7 @@ constexpr FrameworkDefaults make() {
     d.name = "internevo";
     d.versions = "InternEvo 0.2 to 0.4, 2023-2024";
     d.attention = d.flash = AttentionKernel::Flash1;
+    d.host = HostCode::Eager;
     d.fused_elementwise = true;
     d.grad_accumulation_fused = false;
     d.gradient_fp32 = d.reduce_fp32 = false;

@@ -130,6 +130,7 @@ constexpr std::array kFactsFunctional = {
 
 constexpr FrameworkDefaults base() {
     FrameworkDefaults d;
+    d.host = HostCode::MegatronCompiled;
     d.fused_elementwise = true;
     d.grad_accumulation_fused = true;
     d.bucket_parameters_per_dp = 1e6;
@@ -138,6 +139,7 @@ constexpr FrameworkDefaults base() {
 
 constexpr FrameworkDefaults early(std::string_view name, std::string_view versions) {
     FrameworkDefaults d = base();
+    d.host = HostCode::Megatron;
     d.name = name;
     d.versions = versions;
     d.attention = AttentionKernel::Unfused;

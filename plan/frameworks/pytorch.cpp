@@ -18,12 +18,23 @@ constexpr std::array kFacts = {
     FrameworkFact{"vocab_divisor", "1", "nothing pads"},
 };
 
+constexpr std::array kFactsTransformers = {
+    kFacts[0],
+    kFacts[1],
+    kFacts[2],
+    kFacts[3],
+    kFacts[4],
+    FrameworkFact{"loss", "cross_entropy of an fp32 copy; logits freed before the backward",
+                  "transformers loss/loss_utils.py, ForCausalLMLoss: logits.float()"},
+};
+
 constexpr FrameworkDefaults pytorch(std::string_view name, std::string_view versions) {
     FrameworkDefaults d;
     d.name = name;
     d.versions = versions;
     d.fused_elementwise = false;
     d.autocast = true;
+    d.host = HostCode::Eager;
     d.fp32_parameters = true;
     d.grad_accumulation_fused = false;
     d.gradient_buffer = false;
@@ -36,6 +47,7 @@ constexpr FrameworkDefaults pytorch(std::string_view name, std::string_view vers
 constexpr FrameworkDefaults make_compile() {
     FrameworkDefaults d = pytorch("pytorch-compile", "PyTorch 2.x, torch.compile under autocast");
     d.compiled = true;
+    d.host = HostCode::Kernels;
     d.fused_elementwise = true;
     d.loss = WorkShape::Loss::Fused;
     return d;
@@ -45,6 +57,17 @@ constexpr FrameworkDefaults make_pure() {
     FrameworkDefaults d = pytorch("pytorch-bf16", "PyTorch 2.x, eager, parameters and states in bf16");
     d.autocast = d.fp32_parameters = d.fp32_optimizer = false;
     d.gradient_fp32 = d.reduce_fp32 = false;
+    return d;
+}
+
+constexpr FrameworkDefaults make_transformers(bool pure) {
+    FrameworkDefaults d = pure ? make_pure() : pytorch("", "");
+    d.name = pure ? "transformers-bf16" : "transformers";
+    d.versions = pure ? "Hugging Face transformers 5, eager, parameters and states in bf16"
+                      : "Hugging Face transformers 5, eager under autocast";
+    d.host = HostCode::Transformers;
+    d.loss = WorkShape::Loss::LogSoftmax;
+    d.facts = kFactsTransformers;
     return d;
 }
 
@@ -61,6 +84,8 @@ constexpr FrameworkDefaults make_trainwright() {
 const FrameworkDefaults kPytorch = pytorch("pytorch", "PyTorch 2.x, eager under autocast");
 const FrameworkDefaults kPytorchCompile = make_compile();
 const FrameworkDefaults kPytorchPure = make_pure();
+const FrameworkDefaults kTransformers = make_transformers(false);
+const FrameworkDefaults kTransformersPure = make_transformers(true);
 const FrameworkDefaults kTrainwright = make_trainwright();
 
 }  // namespace tw

@@ -16,6 +16,6 @@ extern const FrameworkDefaults kComposer, kComposerPure, kTorchtitan, kTorchtita
 // internevo.cpp
 extern const FrameworkDefaults kInternEvo;
 // pytorch.cpp
-extern const FrameworkDefaults kPytorch, kPytorchCompile, kPytorchPure;
+extern const FrameworkDefaults kPytorch, kPytorchCompile, kPytorchPure, kTransformers, kTransformersPure;
 
 }  // namespace tw

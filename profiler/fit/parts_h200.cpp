@@ -198,7 +198,8 @@ struct Class {
     const char* row;
     MemoryOpKind kind;
     bool backward;
-    double bytes;  // per element, read plus written once, bf16
+    double bytes;        // per element, read plus written once, bf16
+    double kernels = 1;  // that the row times one after the other
 };
 
 // Traffic of an ideal kernel. Layer models count bytes the same way; `efficiency` is relative to it.
@@ -210,7 +211,9 @@ constexpr std::array kClasses = {
     Class{"softmax_fwd", MemoryOpKind::Softmax, false, 4},
     Class{"softmax_bwd", MemoryOpKind::Softmax, true, 6},
     Class{"dropout_fwd", MemoryOpKind::Dropout, false, 5},
-    Class{"cast_fp32_fwd", MemoryOpKind::Cast, false, 6},
+    // To fp32 and back: at each of the five sizes the row takes twice an addition's time, which moves 6
+    // bytes.
+    Class{"cast_fp32_fwd", MemoryOpKind::Cast, false, 6, 2},
     // log_softmax reads twice and writes; its backward reads two tensors and writes, after one was cleared.
     Class{"cross_entropy_fp32_fwd", MemoryOpKind::CrossEntropy, false, 12},
     Class{"cross_entropy_fp32_bwd", MemoryOpKind::CrossEntropy, true, 16}};
@@ -224,7 +227,8 @@ void set_memory_classes(const TorchRows& rows, const MemoryCurve& curve, Profile
     for (const Class& one : kClasses) {
         for (const TrafficPoint& row : rows.traffic) {
             if (row.name != one.row || (one.backward && row.seconds < kDispatchFloor_s + 20e-6)) continue;
-            points[{one.kind, one.backward}].push_back({row.rows * row.columns * one.bytes, row.seconds});
+            points[{one.kind, one.backward}].push_back(
+                {row.rows * row.columns * one.bytes, row.seconds / one.kernels});
         }
         std::string& name = names[{one.kind, one.backward}];
         name += (name.empty() ? "" : ", ") + std::string(one.row);
@@ -278,13 +282,50 @@ void set_memory_classes(const TorchRows& rows, const MemoryCurve& curve, Profile
     }
 }
 
+// The same four operations and a transposition on the core of sim/cost/host_dispatch.hpp (PyTorch 2.11,
+// tensors of 8 channels, tight loop), and what an operation of a layer takes there beside its call of the
+// device.
+constexpr double kTransposition_s = 0.89e-6, kLayerOp_s = 4.75e-6;
+constexpr std::array<std::pair<const char*, double>, 4> kReferenceOps = {
+    {{"add", 1.30e-6}, {"linear", 3.30e-6}, {"layernorm", 3.31e-6}, {"mm", 1.43e-6}}};
+// A linear module's call, with autograd: beyond the operation itself.
+constexpr double kModule_s = 9.01e-6 - 3.30e-6;
+
+// How much slower this host is than that core: products with one operand transposed (nt) take longer than
+// those with none (nn) by one `t()`, as long as the host bounds them.
+double host_ratio(const std::vector<GemmPoint>& rows) {
+    constexpr double kHostBound_s = 16e-6;
+    std::vector<double> views;
+    for (const GemmPoint& plain : rows) {
+        if (plain.form != GemmForm::InputGrad || plain.precision != Precision::Bf16) continue;
+        for (const GemmPoint& row : rows) {
+            if (row.form == GemmForm::Forward && row.precision == Precision::Bf16 &&
+                row.seconds < kHostBound_s && row.shape.m == plain.shape.m && row.shape.n == plain.shape.n &&
+                row.shape.k == plain.shape.k)
+                views.push_back(row.seconds - plain.seconds);
+        }
+    }
+    return quantile(views, 0.5) / kTransposition_s;
+}
+
+// Forward of a linear module on the host, microseconds by system: NVIDIA/TransformerEngine issue 2053,
+// 2025-08.
+constexpr const char* kIssue = "NVIDIA/TransformerEngine issue 2053: CPU time of torch.nn.Linear's forward, ";
+constexpr double kLinearDgxH100_s = 13.48e-6, kLinearGrace_s = 37.08e-6;
+
 void set_host(const TorchRows& rows, Profiles& profiles) {
-    double sum = 0;
+    double sum = 0, device = 0, linear = 0;
     std::string ops;
+    const double ratio = host_ratio(rows.gemm);
     for (const auto& [op, seconds] : rows.dispatch) {
         sum += seconds;
         ops += (ops.empty() ? "" : ", ") + op;
+        for (const auto& [name, reference] : kReferenceOps) {
+            if (op == name) device += seconds - ratio * reference;
+        }
+        if (op == "linear") linear = seconds + ratio * kModule_s;
     }
+    const auto count = static_cast<double>(rows.dispatch.size());
     FitRecord record;
     record.source = std::string(kRows) + ", host_dispatch: mean of " + ops + " in a tight loop";
     record.points = static_cast<std::int64_t>(rows.dispatch.size());
@@ -292,11 +333,27 @@ void set_host(const TorchRows& rows, Profiles& profiles) {
     FitRecord graph = record;
     graph.source = std::string(kRows) + ", kernel_in_graph";
     graph.points = 1;
-    const double eager = round_digits(sum / static_cast<double>(rows.dispatch.size()), 3);
+    FitRecord layer = record;
+    layer.source = std::string(kRows) +
+                   ", host_dispatch less the same calls on a CPU, and a layer's operation there "
+                   "(PyTorch 2.11), times this host's t() over that CPU's";
+    const double eager_s = sum / count;
+    const double layer_s = ratio * kLayerOp_s + device / count;
     for (auto& [name, fit] : profiles) {
         const bool own = name == "h200";
+        const bool grace = name == "gb200" || name == "gb300";
+        // Hosts of other systems: an NVIDIA DGX H100 (Xeon 8480C) for x86, Grace for superchips.
+        const double share = own ? 1.0 : (grace ? kLinearGrace_s : kLinearDgxH100_s) / linear;
+        const auto entry = [&](const char* mode, double seconds, FitRecord fit_record) {
+            if (!own) {
+                fit_record = scaled_record(fit_record, "h200");
+                fit_record.source += std::string("; times ") + kIssue + (grace ? "GB200" : "DGX H100");
+            }
+            return HostEntry{mode, round_digits(seconds * share, 3), fit_record};
+        };
         fit.profile.host = {
-            {"eager", eager, own ? record : scaled_record(record, "h200")},
+            entry("eager", eager_s, record),
+            entry("layer", layer_s, layer),
             {"graph", round_digits(rows.kernel_in_graph_s, 3), own ? graph : scaled_record(graph, "h200")}};
     }
 }

@@ -1,6 +1,7 @@
 #include "sim/cost/layer_cost.hpp"
 
 #include "sim/collectives/collective_cost.hpp"
+#include "sim/cost/host_dispatch.hpp"
 
 namespace tw {
 namespace {
@@ -47,7 +48,7 @@ ErrorSource source_of(const Op& op) {
     }
 }
 
-OpCost op_cost(const CostContext& c, const Op& op) {
+OpCost op_cost(const CostContext& c, const Op& op, double dispatches) {
     OpCost cost;
     if (const auto* call = std::get_if<CollectiveOp>(&op.body)) {
         if (!c.free_axes.has(call->axis))
@@ -60,7 +61,7 @@ OpCost op_cost(const CostContext& c, const Op& op) {
         cost.source = source_of(op);
         cost.time = to_sim_time(Seconds(cost.seconds));
     }
-    cost.host = to_sim_time(Seconds(op.host_dispatches * c.dispatch_s));
+    cost.host = to_sim_time(Seconds(dispatches * c.dispatch_s));
     return cost;
 }
 
@@ -93,6 +94,12 @@ class PhaseBuilder {
             join_after_kernel_ = false;
             if (context_.launch_blocking) host = max_rows(host, compute);
         }
+    }
+
+    // The host alone.
+    void dispatch(SimTime host_time) {
+        auto& host = phase_.matrix.row(CostStream::Host);
+        host = add_to_row(host, host_time);
     }
 
     // A gather that needs nothing from compute, and that compute waits for.
@@ -145,12 +152,13 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
     const std::vector<Op> none;
     const std::vector<Op>& by_op = work.by_op ? work.by_op->again : none;
     std::vector<OpCost> forward(work.forward.size()), backward(work.backward.size()), again(by_op.size());
+    const LayerHost dispatches = layer_host(work, context.host);
     for (std::size_t i = 0; i < again.size(); ++i)
-        again[i] = op_cost(context, by_op[i]);
+        again[i] = op_cost(context, by_op[i], forward_dispatches(work, by_op[i], context.host));
     for (std::size_t i = 0; i < forward.size(); ++i)
-        forward[i] = op_cost(context, work.forward[i]);
+        forward[i] = op_cost(context, work.forward[i], dispatches.forward[i]);
     for (std::size_t i = 0; i < backward.size(); ++i)
-        backward[i] = op_cost(context, work.backward[i]);
+        backward[i] = op_cost(context, work.backward[i], dispatches.backward[i]);
 
     const double dense = static_cast<double>(work.dense_parameters);
     const double expert = static_cast<double>(work.expert_parameters);
@@ -172,8 +180,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
     const auto copy = [&](double bytes_each) {
         Op op;
         op.body = MemoryOp{MemoryOpKind::Copy, bytes_each * (dense + expert)};
-        op.host_dispatches = 0;
-        return bytes_each > 0 && context.zero3 ? op_cost(context, op) : OpCost{};
+        return bytes_each > 0 && context.zero3 ? op_cost(context, op, 0) : OpCost{};
     };
     const OpCost copy_out = copy(context.gather_copy_bytes), copy_in = copy(context.reduce_copy_bytes);
     const auto cost_of = [&](const Op& op) -> const OpCost& {
@@ -196,6 +203,9 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                 if (expert > 0) builder.prefetch(gather_expert, expert * context.parameter_bytes);
                 builder.kernel(copy_out);
             }
+            if (mode == RecomputeMode::Full &&
+                (opcode == Opcode::Backward || opcode == Opcode::BackwardInput))
+                builder.dispatch(to_sim_time(Seconds(dispatches.recompute * context.dispatch_s)));
             visit_layer_ops(work, mode, opcode,
                             [&](const Op& op, bool recomputed) { builder.add(op, cost_of(op), recomputed); });
             if (context.zero3 && (opcode == Opcode::Backward || opcode == Opcode::BackwardWeight)) {

@@ -8,6 +8,7 @@
 #include "models/hardware/cluster.hpp"
 #include "models/hardware/profile.hpp"
 #include "models/hardware/rank_order.hpp"
+#include "plan/frameworks/framework.hpp"
 #include "plan/parallel_plan.hpp"
 #include "plan/stage_program/stage_program.hpp"
 #include "sim/cost/phase_cost.hpp"
@@ -20,9 +21,10 @@ struct CostContext {
     const NodeType* node = nullptr;
     GroupPlacement tp, cp, ep, etp;  // of the collectives inside a layer
     AxisSet free_axes = {};          // what-if: communication along these takes no time
-    double dispatch_s = 0;           // host seconds for one dispatched framework op
-    bool launch_blocking = false;    // the host waits for every kernel
-    bool overlap_tp = false;         // tensor-parallel collectives run beside the GEMM that follows them
+    double dispatch_s = 0;           // host seconds of one dispatch (sim/cost/host_dispatch.hpp)
+    HostCode host = HostCode::Kernels;
+    bool launch_blocking = false;  // the host waits for every kernel
+    bool overlap_tp = false;       // tensor-parallel collectives run beside the GEMM that follows them
     // ZeRO-3: each layer's parameters are gathered before use (prefetched) and its gradients scattered after
     // its backward, over `shard`; with HSDP the shards are then reduced over `replica`.
     bool zero3 = false;

@@ -8,6 +8,7 @@
 #include "plan/gradient_sync/gradient_sync.hpp"
 #include "plan/lower_plan.hpp"
 #include "sim/collectives/collective_cost.hpp"
+#include "sim/cost/host_dispatch.hpp"
 #include "sim/memory/model_states.hpp"
 
 namespace tw {
@@ -128,13 +129,16 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     c.backward = stage_cost(shape.layers, segments, Opcode::Backward);
     c.backward_input = stage_cost(shape.layers, segments, Opcode::BackwardInput);
     c.backward_weight = stage_cost(shape.layers, segments, Opcode::BackwardWeight);
-    double saved = 0;
+    double saved = 0, tensors = 0;
     for (const StageSegment& segment : segments) {
+        tensors += shape.parameter_tensors[static_cast<std::size_t>(segment.layer_class)] * segment.count;
         const LayerWork& work = shape.works[static_cast<std::size_t>(segment.layer_class)];
         c.dense_parameters += static_cast<double>(work.dense_parameters) * segment.count;
         c.expert_parameters += static_cast<double>(work.expert_parameters) * segment.count;
         saved += saved_bytes(work, segment.recompute) * segment.count;
     }
+
+    c.step_dispatches = step_dispatches(tensors, framework_defaults(plan_.framework));
 
     if (environment_.graph.tied_embeddings && plan_.mesh.pp == 1 && s + 1 == plan_.stage_count()) {
         // The head's projection is the embedding's table: one tensor where one rank holds both.
@@ -352,8 +356,11 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
             return wire(c.parameter_gather.seconds);
         case Opcode::GradNorm:
             return wire(norm_.seconds);
-        case Opcode::OptimizerStep:
-            return kernel(c.optimizer_s);
+        case Opcode::OptimizerStep: {
+            const SimTime host = sim_time(c.step_dispatches * environment_.dispatch_s);
+            const SimTime d = sim_time(c.optimizer_s);
+            return {d, host, host + d};
+        }
         case Opcode::StashWeights:
             return kernel(c.stash_s);
         case Opcode::Offload:

@@ -23,6 +23,7 @@ struct StageCostSet {
     PhaseCost forward, backward, backward_input, backward_weight;
     double dense_parameters = 0, expert_parameters = 0;  // held by one rank
     double optimizer_s = 0, optimizer_sigma_s = 0;       // one step's update, gradient norm included
+    double step_dispatches = 0;                          // of the host, for one update
     TransferCost gradient_sync;                          // all of the stage's gradients, once
     TransferCost parameter_gather;                       // ZeRO-1/2
     double sync_memory_bytes =

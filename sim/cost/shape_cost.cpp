@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "plan/frameworks/framework.hpp"
+#include "sim/cost/host_dispatch.hpp"
 #include "sim/memory/model_states.hpp"
 
 namespace tw {
@@ -46,6 +47,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add_real(k.gather_copy_bytes);
     add_real(k.reduce_copy_bytes);
     add(k.node_group);
+    add(k.host);
     return key;
 }
 
@@ -83,6 +85,7 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
     key.parameter_bytes = bytes_per_element(plan.precision.compute);
     key.gradient_bytes = bytes_per_element(plan.precision.gradient_reduce);
     key.node_group = node_group;
+    key.host = framework_defaults(plan.framework).host;
     return key;
 }
 
@@ -97,6 +100,7 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     context.ep = key.ep;
     context.etp = key.etp;
     context.dispatch_s = environment.dispatch_s;
+    context.host = key.host;
     context.free_axes = environment.free_axes;
     context.overlap_tp = key.overlap_tp;
     context.launch_blocking = key.launch_blocking;
@@ -113,6 +117,7 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     cost->works = layer_works(environment.graph, key.shape);
     for (LayerWork& work : cost->works) {
         cost->layers.emplace_back(work, context);
+        cost->parameter_tensors.push_back(layer_host(work, key.host).parameter_tensors);
         cost->weight_gradient_bytes.push_back(weight_gradient_bytes(work));
         work.forward = {};
         work.backward = {};

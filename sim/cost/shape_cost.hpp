@@ -15,8 +15,9 @@ namespace tw {
 
 struct ShapeCost {
     WorkShape shape;
-    std::vector<LayerWork> works;   // by layer class; sizes and parameters alone, without their ops
-    std::vector<LayerCost> layers;  // by layer class
+    std::vector<LayerWork> works;           // by layer class; sizes and parameters alone, without their ops
+    std::vector<LayerCost> layers;          // by layer class
+    std::vector<double> parameter_tensors;  // by layer class
     std::vector<double> weight_gradient_bytes;  // by layer class: kept from BackwardInput to BackwardWeight
 };
 
@@ -29,6 +30,7 @@ struct ShapeKey {
     int parameter_bytes = 2, gradient_bytes = 4;
     double gather_copy_bytes = 0, reduce_copy_bytes = 0;
     int node_group = 0;
+    HostCode host = HostCode::Kernels;
     friend bool operator==(const ShapeKey&, const ShapeKey&) = default;
 };
 

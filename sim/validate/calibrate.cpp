@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -30,12 +31,10 @@ double step_time(const ValidationRow& row, double factor) {
     return p ? p->step_time_s : row.blind.step_time_s;
 }
 
-// Launch-bound: a host twice as slow must show by a twentieth in one of the rows. Elsewhere the factor could
-// only stand in for other errors.
-bool depends_on_host(const std::vector<ValidationRow>& rows, const std::vector<std::size_t>& members) {
-    return std::any_of(members.begin(), members.end(), [&](std::size_t i) {
-        return step_time(rows[i], 2) > 1.05 * rows[i].blind.step_time_s;
-    });
+// Launch-bound: a host twice as slow must show by a fifth. Elsewhere the factor could only stand in for
+// other errors.
+bool depends_on_host(const ValidationRow& row) {
+    return step_time(row, 2) > 1.2 * row.blind.step_time_s;
 }
 
 }  // namespace
@@ -50,16 +49,32 @@ std::vector<Calibration> calibrate_hosts(std::vector<ValidationRow>& rows) {
     std::vector<Calibration> result;
     for (const auto& [kind, members] : kinds) {
         // One row cannot both calibrate and be scored.
-        if (members.size() < 4 || !depends_on_host(rows, members)) continue;
+        if (members.size() < 4) continue;
+        // Groups of launch-bound rows alone, where these are a quarter of the rows or more.
         std::map<std::string, std::vector<std::size_t>> groups;
-        for (const std::size_t i : members)
+        std::set<std::string> other;
+        std::size_t bound = 0;
+        for (const std::size_t i : members) {
             groups[group_of(rows[i])].push_back(i);
+            if (depends_on_host(rows[i])) {
+                ++bound;
+            } else {
+                other.insert(group_of(rows[i]));
+            }
+        }
+        for (const std::string& key : other)
+            groups.erase(key);
+        if (4 * bound < members.size() || groups.empty()) continue;
         // Groups evenly spaced over the sorted keys until the subset holds 5 % of the rows.
         const std::size_t wanted = std::max<std::size_t>(1, members.size() / 20);
         std::vector<const std::vector<std::size_t>*> ordered;
         for (const auto& [key, group] : groups)
             ordered.push_back(&group);
-        const std::size_t chosen = std::max<std::size_t>(1, wanted * ordered.size() / members.size());
+        std::size_t eligible = 0;
+        for (const auto* group : ordered)
+            eligible += group->size();
+        const std::size_t chosen =
+            std::clamp<std::size_t>(wanted * ordered.size() / eligible, 1, ordered.size());
         const std::size_t stride = ordered.size() / chosen;
         std::vector<std::size_t> subset;
         for (std::size_t g = stride / 2; g < ordered.size() && subset.size() < wanted; g += stride)

@@ -73,8 +73,7 @@ Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, const P
     environment->graph = c.graph;
     environment->cluster = c.cluster;
     environment->profiles.assign(c.cluster.groups.size(), c.profile);
-    environment->dispatch_s =
-        host_dispatch_seconds(c.profile, "eager").value_or(0.0) * options.dispatch_factor;
+    environment->dispatch_s = dispatch_seconds(c.profile) * options.dispatch_factor;
     environment->free_axes = options.free_axes;
     for (HardwareProfile& profile : environment->profiles) {
         for (HostEntry& entry : profile.host) {

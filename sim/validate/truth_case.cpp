@@ -233,6 +233,8 @@ Result<const FrameworkDefaults*> framework_of(const TruthRow& row) {
     std::string_view name;
     if (f == "megatron-functional") {
         name = "megatron-functional";
+    } else if (says(source, "transformers") && !row.compile) {
+        name = says(row.precision, "bf16_params") ? "transformers-bf16" : "transformers";
     } else if (row.shape == TruthShape::SingleDevice || f.rfind("transformers", 0) == 0) {
         name = row.compile                          ? "pytorch-compile"
                : says(row.precision, "bf16_params") ? "pytorch-bf16"
