@@ -9,9 +9,22 @@ double d(std::int64_t v) {
     return static_cast<double>(v);
 }
 
+// 0.5 * x * (1 + tanh(c * (x + 0.044715 * pow(x, 3)))), an operation each (transformers activations.py,
+// NewGELUActivation). Under autocast the power runs in fp32, and all that its result enters (PyTorch docs,
+// torch.amp: pow autocasts to float32).
+bool written_out(const WorkBuilder& b, const MlpSpec& s) {
+    return b.unfused() && !s.gated && s.activation == ActivationKind::GeluNew;
+}
+
+double power_bytes(const WorkBuilder& b) {
+    return b.shape.autocast ? 4 : b.e;
+}
+
 // Elements that the activation saves per element of its output. Gated: gate and up, and eager also the
 // activated gate. ReLU's backward needs its output alone, which the down-projection keeps anyway.
 double saved_inputs(const WorkBuilder& b, const MlpSpec& s) {
+    // The cube's input, the tangent and one more than it, of the power's precision; half of the input.
+    if (written_out(b, s)) return (3 * power_bytes(b) + b.e) / b.e;
     if (s.gated) return b.unfused() ? 3 : 2;
     return s.activation == ActivationKind::Relu ? 0 : 1;
 }
@@ -22,11 +35,29 @@ MemoryOpKind activation_kind(const WorkBuilder& b, const MlpSpec& s) {
 
 // Eager, a gated activation is two kernels (activation, product): five passes instead of three.
 void activation_forward(WorkBuilder& b, const MlpSpec& s, const char* name, double out) {
+    if (written_out(b, s)) {
+        // Power, two products by a number, tangent, one more: 10 passes; the sum with x and the product of
+        // both halves: 4 and two of x; half of x: two; casts to the power's precision and back where it
+        // differs.
+        const double p = power_bytes(b);
+        const double casts = p > b.e ? 2 * (p + b.e) : 0;
+        b.memory(name, MemoryOpKind::Other, (14 * p + 4 * b.e + casts) * out, 14 * out, p > b.e ? 10 : 8);
+        return;
+    }
     const double passes = s.gated ? (b.unfused() ? 5 : 3) : 2;
     b.memory(name, activation_kind(b, s), passes * b.e * out, 8 * out, s.gated && b.unfused() ? 2 : 1);
 }
 
 void activation_backward(WorkBuilder& b, const MlpSpec& s, const char* name, double out) {
+    if (written_out(b, s)) {
+        // Both factors' gradients: 5 passes and one of x; half of x: two of x; the tangent 3; two products by
+        // a number 4; the power's: square 2, by three 2, by the gradient 3; the three paths to x are summed:
+        // six of x; casts to and from the power's precision.
+        const double p = power_bytes(b);
+        const double casts = p > b.e ? 4 * (p + b.e) : 0;
+        b.memory(name, MemoryOpKind::Other, (19 * p + 9 * b.e + casts) * out, 20 * out, p > b.e ? 15 : 11);
+        return;
+    }
     const double passes = s.gated ? (b.unfused() ? 8 : 5) : 3;
     b.memory(name, activation_kind(b, s), passes * b.e * out, 12 * out, s.gated && b.unfused() ? 3 : 1);
 }

@@ -10,7 +10,9 @@
 
 namespace tw {
 
-enum class ActivationKind : std::uint8_t { Gelu, Relu, Silu };
+// GeluNew: the tanh form written out in tensor operations (transformers, NewGELUActivation); a fused kernel
+// is Gelu's.
+enum class ActivationKind : std::uint8_t { Gelu, Relu, Silu, GeluNew };
 enum class NormKind : std::uint8_t { Layer, Rms };
 enum class PositionKind : std::uint8_t { None, Learned, Rope, Alibi, Relative };
 // PerHead: one gain per head dimension, shared by all heads (Qwen3, Gemma 3); PerProjection: one gain per

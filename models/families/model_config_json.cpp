@@ -132,7 +132,8 @@ struct Names {
     }
 };
 
-const Names<ActivationKind> kActivations{"activation", &ModelConfig::activation, {"gelu", "relu", "silu"}};
+const Names<ActivationKind> kActivations{
+    "activation", &ModelConfig::activation, {"gelu", "relu", "silu", "gelu_new"}};
 const Names<NormKind> kNorms{"norm", &ModelConfig::norm, {"layer", "rms"}};
 const Names<PositionKind> kPositions{
     "positions", &ModelConfig::positions, {"none", "learned", "rope", "alibi", "relative"}};

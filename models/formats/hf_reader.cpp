@@ -71,7 +71,9 @@ void HfReader::activation(ModelConfig& c, Keys keys, const char* fallback) const
     const char* key = name_of(keys);
     if (name.starts_with("gated-")) c.gated = true;
     const std::string plain = name.starts_with("gated-") ? name.substr(6) : name;
-    if (plain.find("gelu") != std::string::npos) {
+    if (plain == "gelu_new") {
+        c.activation = ActivationKind::GeluNew;
+    } else if (plain.find("gelu") != std::string::npos) {
         c.activation = ActivationKind::Gelu;
     } else if (plain.starts_with("relu")) {
         c.activation = ActivationKind::Relu;

@@ -26,6 +26,8 @@ constexpr std::array kFactsTransformers = {
     kFacts[4],
     FrameworkFact{"loss", "cross_entropy of an fp32 copy; logits freed before the backward",
                   "transformers loss/loss_utils.py, ForCausalLMLoss: logits.float()"},
+    FrameworkFact{"gelu_new", "an operation after the other",
+                  "transformers activations.py, NewGELUActivation"},
 };
 
 constexpr FrameworkDefaults pytorch(std::string_view name, std::string_view versions) {
