@@ -19,7 +19,7 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
     return {reinterpret_cast<const char*>(data), size};
 }
 
-inline void require(bool holds, const char* what, std::string_view shown = {}) {
+inline void require(bool holds, const char* what, std::string_view shown = "") {
     if (holds) return;
     std::fprintf(stderr, "fuzz: %s: %.*s\n", what, static_cast<int>(shown.size()), shown.data());
     std::abort();
