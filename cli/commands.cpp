@@ -17,6 +17,7 @@ constexpr std::array kEntries = {
           define_simulate},
     Entry{"run", "Train a model by its plan on this machine's processors", define_run},
     Entry{"weights", "Write a checkpoint's weights as safetensors", define_weights},
+    Entry{"launch", "Write the file that starts a plan on a cluster", define_launch},
     Entry{"compare", "Lay a run over its prediction: times, idle shares, memory", define_compare},
     Entry{"explain", "Say where a plan's time and memory go and what would help most", define_explain},
     Entry{"diff", "Compare two plans: their fields, times and memory", define_diff},

@@ -79,6 +79,7 @@ int fail(Transport* transport, Console& console, const Errors& errors) {
     if (transport == nullptr || transport->size() == 1) return console.fail(errors);
     // The others do not know yet.
     transport->abort(code, fmt::format("rank {}: {}", transport->rank(), to_string(errors)));
+    return code;
 }
 
 }  // namespace

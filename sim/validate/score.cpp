@@ -5,7 +5,7 @@
 
 namespace tw {
 
-double quantile(std::vector<double> values, double share) {
+double interpolated_quantile(std::vector<double> values, double share) {
     if (values.empty()) return 0;
     std::sort(values.begin(), values.end());
     const double at = share * static_cast<double>(values.size() - 1);
@@ -27,8 +27,8 @@ ErrorScore score_errors(std::span<const Pair> pairs) {
     if (pairs.empty()) return score;
     score.bias /= score.compared;
     score.mape /= score.compared;
-    score.median_ape = quantile(errors, 0.5);
-    score.p90_ape = quantile(errors, 0.9);
+    score.median_ape = interpolated_quantile(errors, 0.5);
+    score.p90_ape = interpolated_quantile(errors, 0.9);
     return score;
 }
 

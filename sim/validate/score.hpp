@@ -27,7 +27,7 @@ ErrorScore score_errors(std::span<const Pair> pairs);
 std::optional<double> kendall_tau(std::span<const std::vector<Pair>> groups);
 
 // Of values >= 0, interpolated between neighbours; 0 where there are none.
-double quantile(std::vector<double> values, double share);
+double interpolated_quantile(std::vector<double> values, double share);
 
 // Predicted out of memory against observed.
 struct Confusion {

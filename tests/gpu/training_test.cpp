@@ -31,7 +31,7 @@ TrainResult run_staged(const PlanDocument& document, const TrainOptions& options
     return result;
 }
 
-void expect_same_losses(const testing::Setup& setup, double tolerance) {
+void expect_same_losses(const RunSetup& setup, double tolerance) {
     std::string why;
     if (make_device_under_test(why) == nullptr) GTEST_SKIP() << "NO GPU TEST WAS RUN: " << why;
     const PlanDocument document = document_of(setup);
@@ -49,12 +49,12 @@ void expect_same_losses(const testing::Setup& setup, double tolerance) {
 }
 
 TEST(DeviceTraining, Gpt) {
-    testing::Setup setup;
+    RunSetup setup;
     setup.global_batch = 2;
     expect_same_losses(setup, 1e-5);
 }
 TEST(DeviceTraining, LlamaWithRecomputation) {
-    testing::Setup setup;
+    RunSetup setup;
     setup.family = Family::Llama;
     setup.tied = false;
     setup.recompute = RecomputeMode::Full;
@@ -62,7 +62,7 @@ TEST(DeviceTraining, LlamaWithRecomputation) {
     expect_same_losses(setup, 1e-5);
 }
 TEST(DeviceTraining, TwoStagesOfReplicas) {
-    testing::Setup setup;
+    RunSetup setup;
     setup.mesh.pp = 2;
     setup.mesh.dp = 2;
     setup.zero = 1;
@@ -70,7 +70,7 @@ TEST(DeviceTraining, TwoStagesOfReplicas) {
     expect_same_losses(setup, 1e-5);
 }
 TEST(DeviceTraining, TensorParallelSequences) {
-    testing::Setup setup;
+    RunSetup setup;
     setup.family = Family::Llama;
     setup.tied = false;
     setup.mesh.tp = 2;
@@ -79,7 +79,7 @@ TEST(DeviceTraining, TensorParallelSequences) {
     expect_same_losses(setup, 1e-5);
 }
 TEST(DeviceTraining, ExpertsOnTwoRanks) {
-    testing::Setup setup;
+    RunSetup setup;
     setup.family = Family::Moe;
     setup.tied = false;
     setup.mesh.dp = 2;

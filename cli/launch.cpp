@@ -1,0 +1,173 @@
+#include <array>
+#include <cstdio>
+#include <map>
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include "cli/commands.hpp"
+#include "cli/common/load_plan.hpp"
+#include "cli/common/train_flags.hpp"
+#include "plan/check_plan.hpp"
+#include "real_exec/launch/launch_file.hpp"
+#include "real_exec/launch/shell_words.hpp"
+#include "real_exec/runtime/executable.hpp"
+
+namespace tw::cli {
+namespace {
+
+struct LaunchCommandOptions {
+    TrainFlags flags;
+    LaunchOptions launch;
+    std::string target, output, environment;
+    bool submit = false;
+};
+
+// The options that differ from what trainwright-exec does by itself; each is a name and a value.
+std::vector<std::string> given_words(const TrainFlags& flags) {
+    TrainFlags untouched;
+    untouched.plan = flags.plan;
+    std::map<std::string, std::string> own;
+    const std::vector<std::string> defaults = train_words(untouched), all = train_words(flags);
+    for (std::size_t w = 1; w + 1 < defaults.size(); w += 2)
+        own[defaults[w]] = defaults[w + 1];
+    std::vector<std::string> words = {flags.plan};
+    for (std::size_t w = 1; w + 1 < all.size(); w += 2) {
+        const auto found = own.find(all[w]);
+        if (found != own.end() && found->second == all[w + 1]) continue;
+        words.push_back(all[w]);
+        words.push_back(all[w + 1]);
+    }
+    return words;
+}
+
+Status parse_environment(const std::string& text, LaunchOptions& options) {
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        const std::string one = text.substr(begin, end - begin);
+        const std::size_t equals = one.find('=');
+        if (equals == std::string::npos || equals == 0)
+            return Error{ErrorCode::Usage, fmt::format("'{}' is not NAME=VALUE", one), "--env",
+                         "NAME=VALUE,NAME=VALUE"};
+        options.environment.emplace_back(one.substr(0, equals), one.substr(equals + 1));
+        begin = end + 1;
+    }
+    return ok();
+}
+
+Errors what_cannot_run(const PlanDocument& document) {
+    Errors errors = check_plan(document.graph, document.cluster, document.plan).errors;
+    const Errors unsupported = unsupported_by_executor(document.graph, document.plan);
+    errors.insert(errors.end(), unsupported.begin(), unsupported.end());
+    return errors;
+}
+
+// Runs sbatch; its answer is one line with the job's number.
+Result<std::string> submit(const std::string& path) {
+    const std::string command = "sbatch --parsable " + shell_quoted(path);
+    std::FILE* const pipe = popen(command.c_str(), "r");
+    if (pipe == nullptr) return Error{ErrorCode::Failure, "cannot be started", "sbatch", ""};
+    std::string answer;
+    std::array<char, 256> buffer{};
+    while (std::fgets(buffer.data(), static_cast<int>(buffer.size()), pipe) != nullptr)
+        answer += buffer.data();
+    const int status = pclose(pipe);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        const bool missing = WIFEXITED(status) && WEXITSTATUS(status) == 127;
+        return Error{ErrorCode::Failure, missing ? "is not here" : fmt::format("refused {}", path), "sbatch",
+                     missing ? "submit the file where Slurm is" : ""};
+    }
+    while (!answer.empty() && (answer.back() == '\n' || answer.back() == ' '))
+        answer.pop_back();
+    return answer.substr(0, answer.find(';'));  // "123;cluster"
+}
+
+int launch(LaunchCommandOptions& options, Console& console) {
+    LaunchOptions& file = options.launch;
+    Errors errors;
+    const auto keep = [&](const Errors& more) { errors.insert(errors.end(), more.begin(), more.end()); };
+    if (const auto parsed = train_options(options.flags); !parsed) keep(parsed.errors());
+    if (const Status parsed = parse_environment(options.environment, file); !parsed) keep(parsed.errors());
+    if (options.submit && options.target != "slurm")
+        errors.push_back({ErrorCode::Usage, "only Slurm takes jobs", "--submit", "--to slurm"});
+    if (options.submit && (options.output.empty() || options.output == "-"))
+        errors.push_back({ErrorCode::Usage, "needs a file to submit", "--submit", "-o job.sbatch"});
+    if (options.flags.plan == "-")
+        errors.push_back({ErrorCode::Usage, "the ranks cannot read this command's input", "PLAN",
+                          "a file that all nodes see"});
+    if (!errors.empty()) return console.fail(errors);
+    const Result<PlanDocument> plan = load_plan_document(options.flags.plan);
+    if (!plan) return console.fail(plan.errors());
+    if (const Errors cannot = what_cannot_run(*plan); !cannot.empty()) return console.fail(cannot);
+
+    file.target = options.target == "slurm"    ? LaunchTarget::Slurm
+                  : options.target == "mpirun" ? LaunchTarget::Mpirun
+                                               : LaunchTarget::MpiJob;
+    file.words = given_words(options.flags);
+    const Result<std::string> text = launch_file(*plan, file);
+    if (!text) return console.fail(text.errors());
+    const bool to_stdout = options.output.empty() || options.output == "-";
+    std::string job;
+    if (!to_stdout) {
+        if (const Status written = console.write(options.output, *text); !written)
+            return console.fail(written.errors());
+    }
+    if (options.submit) {
+        auto submitted = submit(options.output);
+        if (!submitted) return console.fail(submitted.errors());
+        job = *submitted;
+    }
+    if (console.json) {
+        Json json = document("launch");
+        json["target"] = options.target;
+        json["file"] = to_stdout ? Json(nullptr) : Json(options.output);
+        json["text"] = *text;
+        json["job"] = job.empty() ? Json(nullptr) : Json(job);
+        console.out_json(json);
+    } else if (to_stdout) {
+        console.out(*text);
+    } else if (!job.empty()) {
+        console.out(job + "\n");
+    }
+    return 0;
+}
+
+}  // namespace
+
+void define_launch(Command& command) {
+    auto& options = command.keep<LaunchCommandOptions>();
+    LaunchOptions& file = options.launch;
+    define_train_flags(command, options.flags, false);
+    command.word("--to", options.target, {"slurm", "mpirun", "mpijob"}, "what starts the ranks; needed");
+    command.text("-o,--output", options.output, "FILE", "where the launch file goes; stdout where not given");
+    command.flag("--submit", options.submit, "hand the file to sbatch and print the job's number");
+    command.text("--job-name", file.job_name, "NAME", "trainwright where not given");
+    command.text("--exec", file.program, "PATH", "trainwright-exec as the nodes find it");
+    command.text("--env", options.environment, "NAME=VALUE,...",
+                 "environment of the ranks, such as NCCL_DEBUG=INFO");
+    command.integer("--cpus-per-task", file.cpus_per_task, 1, 1024, "N",
+                    "processors of a rank; 1 where ranks run on processors, else the cluster's own");
+    command.text("--partition", file.partition, "NAME", "slurm");
+    command.text("--account", file.account, "NAME", "slurm");
+    command.text("--time", file.time_limit, "TIME", "slurm: the job's time limit, such as 02:00:00");
+    command.text("--hostfile", file.hostfile, "FILE", "mpirun: the nodes");
+    command.text("--image", file.image, "IMAGE",
+                 "mpijob: a container with trainwright-exec and Open MPI; needed there");
+    command.text("--namespace", file.name_space, "NAME", "mpijob");
+    command.details(
+        "Nodes and devices are those of the plan's cluster; the training options are trainwright run's and "
+        "are "
+        "handed on. Paths are those that the nodes see.");
+    command.example(
+        "launch plan.json --to slurm -o job.sbatch --submit --steps 1000 --checkpoint ckpt --every 100",
+        "write a batch script and submit it");
+    command.example("launch plan.json --to mpirun --hostfile hosts", "print a script that calls mpirun");
+    command.example("launch plan.json --to mpijob --image registry/trainwright:1 -o job.yaml",
+                    "for Kubeflow");
+    command.run([&options](Console& console) {
+        if (!options.target.empty()) return launch(options, console);
+        return console.fail({{ErrorCode::Usage, "is needed", "--to", "slurm, mpirun or mpijob"}});
+    });
+}
+
+}  // namespace tw::cli
