@@ -71,7 +71,7 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
 
     auto document = read_model_document(options.model);
     if (!document) return document.errors();
-    auto environment = make_environment(model->graph, *cluster, options.headroom / 100);
+    auto environment = make_environment(model->graph, *cluster, options.headroom / 100, executor_verdict());
     if (!environment) return environment.errors();
     // Profiles of layers were measured in fp32.
     const Precision own = model->graph.measured_on.empty() ? default_precision(*cluster) : Precision::Fp32;

@@ -27,9 +27,11 @@ double Environment::usable_memory() const {
 }
 
 Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cluster cluster,
-                                                            double memory_headroom) {
+                                                            double memory_headroom,
+                                                            ExecutorVerdict executor) {
     auto environment = std::make_shared<Environment>();
     environment->memory_headroom = memory_headroom;
+    environment->executor = std::move(executor);
     Errors errors;
     for (const NodeGroup& group : cluster.groups) {
         auto profile = cluster.profile.empty() ? profile_for(group.device) : load_profile(cluster.profile);

@@ -2,6 +2,8 @@
 
 #include <iostream>
 
+#include "real_exec/runtime/executable.hpp"
+
 namespace tw::cli {
 
 Result<PlanDocument> load_plan_document(const std::string& path) {
@@ -13,10 +15,19 @@ Result<PlanDocument> load_plan_document(const std::string& path) {
     return plan_document_from_json(*json, "<stdin>");
 }
 
+ExecutorVerdict executor_verdict() {
+    return [](const LayerGraph& graph, const ParallelPlan& plan) {
+        std::vector<std::string> parts;
+        for (const Error& error : unsupported_by_executor(graph, plan))
+            parts.push_back(error.context.empty() ? error.message : error.context + ": " + error.message);
+        return parts;
+    };
+}
+
 Result<LoadedPlan> load_plan(const std::string& path) {
     auto document = load_plan_document(path);
     if (!document) return document.errors();
-    auto environment = make_environment(document->graph, document->cluster);
+    auto environment = make_environment(document->graph, document->cluster, 0, executor_verdict());
     if (!environment) return environment.errors();
     return LoadedPlan{std::move(*document), std::move(*environment)};
 }

@@ -19,6 +19,9 @@ struct LoadedPlan {
 Result<PlanDocument> load_plan_document(const std::string& path);
 Result<LoadedPlan> load_plan(const std::string& path);
 
+// What this build's executor cannot run of a plan, "cp: the executor has no context parallelism".
+ExecutorVerdict executor_verdict();
+
 // A plan's document for another plan of the same model and cluster.
 PlanDocument with_plan(const PlanDocument& document, ParallelPlan plan);
 

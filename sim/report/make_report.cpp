@@ -113,10 +113,6 @@ std::vector<RankTotals> rank_totals(const PlanCost& costs, const Schedule& sched
 
 }  // namespace
 
-std::vector<std::string> not_executable() {
-    return {"this build has no executor: simulation only"};
-}
-
 SimulationReport make_report(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
                              const LoweredSchedule& lowered, bool with_trace) {
     const Schedule& schedule = lowered.schedule;
@@ -260,7 +256,11 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         report.energy_j += devices * g.device.tdp_w * report.step_time_s;
         report.usd_per_step += devices * g.type.usd_per_device_hour * report.step_time_s / 3600.0;
     }
-    report.not_executable = not_executable();
+    if (environment.executor) {
+        report.not_executable = environment.executor(graph, plan);
+    } else {
+        report.not_executable = {"no executor was asked"};
+    }
     if (with_trace) {
         report.trace = trace_engine(schedule, lowered.compiled, table, 2);
         report.trace.title = summary(plan);

@@ -12,7 +12,4 @@ namespace tw {
 SimulationReport make_report(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
                              const LoweredSchedule& lowered, bool with_trace);
 
-// What this build's executor cannot run of a plan: everything, for it has none.
-std::vector<std::string> not_executable();
-
 }  // namespace tw
