@@ -161,6 +161,10 @@ class InOrder {
             out_.anchor[at] = cursor.anchor;
             if (wait) cursor.anchor = node;
             ++cursor.next;
+            // Many programs in turn defeat the hardware's prefetcher.
+            const std::size_t ahead = cursor.next + 4;
+            if (ahead < cursor.program->instructions.size())
+                __builtin_prefetch(cursor.program->instructions.data() + ahead);
         }
     }
 
