@@ -94,6 +94,7 @@ def main():
         torch_steps(arguments.seconds)
         return 0
     environment = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
+    environment["OMP_NUM_THREADS"] = "1"  # set_num_threads does not hold back the matrix products' own threads
     own, torch = [], []
     for _ in range(arguments.rounds):
         own.append(ours(os.path.join(arguments.bin, "bench_exec"), arguments.seconds))
