@@ -58,9 +58,10 @@ def main():
         (work / "four.json").write_text(json.dumps(plan_for(2, 2, 2)))
         subprocess.run([executor, "one.json", "--steps", str(STEPS), "--log", "one", "--quiet"], cwd=work, check=True, timeout=300)
 
-        # The nodes share this machine: Open MPI's TCP has to use loopback, which it leaves out by itself.
+        # The nodes share this machine: TCP has to use loopback, which Open MPI leaves out by itself, and its shared-memory
+        # segments, named by job and local rank, would collide.
         submitted = slurm.run(trainwright, "launch", "four.json", "--to", "slurm", "-o", "job.sbatch", "--submit", "--exec", executor,
-                              "--env", "OMPI_MCA_btl_tcp_if_include=lo,OMPI_MCA_mpi_yield_when_idle=1",
+                              "--env", "OMPI_MCA_btl=^vader,OMPI_MCA_btl_tcp_if_include=lo,OMPI_MCA_mpi_yield_when_idle=1",
                               "--steps", str(STEPS), "--log", "four", cwd=work)
         if submitted.returncode != 0:
             print(submitted.stderr, slurm.logs(), sep="\n")
