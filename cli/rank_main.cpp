@@ -121,7 +121,9 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
     if (!speaks) return 0;
     if (!options->quiet) print_tail(*result);
     if (!options->result.empty()) {
-        if (Status written = write_text_file(options->result, train_result_to_json(*result).dump(2) + "\n");
+        if (Status written = write_text_file(
+                options->result,
+                train_result_to_json(*result).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
             !written)
             return fail(transport->get(), console, written.errors());
     }
