@@ -158,7 +158,7 @@ Result<std::vector<ProfileFit>> build_profiles(const Folder& hw, int threads) {
     }
     // In the order in which siblings are needed: the H200 first, whose rows others take ratios from.
     for (const auto step : {add_h200_rows, add_b200_rows, add_memory_curves, add_vtrain_and_vidur, add_v100,
-                            add_derived_devices, add_scaled_precisions}) {
+                            add_framework_products, add_derived_devices, add_scaled_precisions}) {
         if (const Status done = step(hw, profiles); !done) return done.errors();
     }
     std::vector<ProfileFit> result;

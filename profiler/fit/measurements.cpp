@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -53,6 +54,20 @@ std::vector<int> version_numbers(const std::string& version) {
         }
     }
     return numbers;
+}
+
+// The tables of one device, in a fixed order.
+Result<std::vector<Folder>> vidur_tables(const Folder& hw, const std::string& device) {
+    std::vector<Folder> files;
+    std::error_code failed;
+    for (const auto& entry : std::filesystem::directory_iterator(hw / "vidur_compute", failed)) {
+        const std::string name = entry.path().filename().string();
+        if (name.starts_with("data__profiling__compute__" + device + "__")) files.push_back(entry.path());
+    }
+    if (failed || files.empty())
+        return Error{ErrorCode::Unreadable, "no tables of " + device, (hw / "vidur_compute").string(), ""};
+    std::sort(files.begin(), files.end());
+    return files;
 }
 
 }  // namespace
@@ -238,17 +253,10 @@ Result<CollectiveSeries> read_vidur_send_recv(const Folder& hw, const std::strin
 }
 
 Result<std::vector<TrafficPoint>> read_vidur_kernels(const Folder& hw, const std::string& device) {
-    std::vector<Folder> files;
-    std::error_code failed;
-    for (const auto& entry : std::filesystem::directory_iterator(hw / "vidur_compute", failed)) {
-        const std::string name = entry.path().filename().string();
-        if (name.starts_with("data__profiling__compute__" + device + "__")) files.push_back(entry.path());
-    }
-    if (failed || files.empty())
-        return Error{ErrorCode::Unreadable, "no tables of " + device, (hw / "vidur_compute").string(), ""};
-    std::sort(files.begin(), files.end());
+    const auto files = vidur_tables(hw, device);
+    if (!files) return files.errors();
     std::vector<TrafficPoint> points;
-    for (const Folder& file : files) {
+    for (const Folder& file : *files) {
         const auto table = read_table(file);
         if (!table) return table.errors();
         Columns column(*table, file);
@@ -276,6 +284,44 @@ Result<std::vector<TrafficPoint>> read_vidur_kernels(const Folder& hw, const std
                 const double seconds = to_number(row[index]) * 1e-3;
                 if (seconds > 0) points.push_back({name, to_number(row[tokens]), columns, seconds});
             }
+        }
+    }
+    return points;
+}
+
+Result<std::vector<GemmPoint>> read_vidur_products(const Folder& hw, const std::string& device) {
+    const auto files = vidur_tables(hw, device);
+    if (!files) return files.errors();
+    std::vector<GemmPoint> points;
+    for (const Folder& file : *files) {
+        const auto table = read_table(file);
+        if (!table) return table.errors();
+        Columns column(*table, file);
+        const std::size_t tokens = column("num_tokens"), tp = column("num_tensor_parallel_workers"),
+                          hidden = column("n_embd"), wide = column("n_expanded_embd"),
+                          heads = column("n_head"), kv_heads = column("n_kv_head"),
+                          gated = column("use_gated_mlp"), up = column("time_stats.mlp_up_proj.median"),
+                          down = column("time_stats.mlp_down_proj.median"),
+                          before = column("time_stats.attn_pre_proj.median"),
+                          after = column("time_stats.attn_post_proj.median");
+        if (!column.errors().empty()) return column.errors();
+        for (const auto& row : table->rows) {
+            const auto whole = [&row](std::size_t at) { return std::llround(to_number(row[at])); };
+            const std::int64_t shards = std::max<std::int64_t>(1, whole(tp)), width = whole(hidden);
+            const std::int64_t head = width / std::max<std::int64_t>(1, whole(heads));
+            const std::int64_t inner = whole(wide) / shards;
+            const auto add = [&](std::size_t time, std::int64_t n, std::int64_t k) {
+                GemmPoint point;
+                point.shape.m = whole(tokens);
+                point.shape.n = n;
+                point.shape.k = k;
+                point.seconds = to_number(row[time]) * 1e-3;
+                if (point.seconds > 0) points.push_back(point);
+            };
+            add(up, row[gated] == "True" ? 2 * inner : inner, width);
+            add(down, width, inner);
+            add(before, head * (whole(heads) + 2 * whole(kv_heads)) / shards, width);
+            add(after, width, width / shards);
         }
     }
     return points;

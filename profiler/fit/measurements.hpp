@@ -71,6 +71,9 @@ Result<CollectiveSeries> read_vidur_send_recv(const Folder& hw, const std::strin
 // microsoft/vidur: kernels of a transformer's MLP and norms on "a100" or "h100": names add, input_layernorm,
 // mlp_act, attn_rope; columns = elements a token that the kernel writes.
 Result<std::vector<TrafficPoint>> read_vidur_kernels(const Folder& hw, const std::string& device);
+// microsoft/vidur: the four products of a transformer layer, fp16 under PyTorch, by tokens and tensor
+// parallelism; a gated MLP's first two are one product of twice the columns.
+Result<std::vector<GemmPoint>> read_vidur_products(const Folder& hw, const std::string& device);
 
 // One H200 under PyTorch 2.11: h200_torch/micro_rows.jsonl.
 struct TorchRows {

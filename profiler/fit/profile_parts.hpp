@@ -18,6 +18,8 @@ using Profiles = std::map<std::string, ProfileFit>;
 Status add_h200_rows(const Folder& hw, Profiles& profiles);
 // One B200 under TransformerEngine: sustained clocks, gradient forms, attention's backward.
 Status add_b200_rows(const Folder& hw, Profiles& profiles);
+// Products of A100 and H100 as a second machine runs them under PyTorch.
+Status add_framework_products(const Folder& hw, Profiles& profiles);
 // Copy bandwidth, cache and latency of every device.
 Status add_memory_curves(const Folder& hw, Profiles& profiles);
 // All-reduce of 3, 5, 6 and 7 devices, and point-to-point, of A100 and H100 nodes; rotary embedding and
