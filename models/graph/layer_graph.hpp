@@ -43,7 +43,7 @@ struct WorkShape {
     std::int64_t padded_vocab =
         0;  // rows of the embedding and the head, all ranks together; 0: the model's own
     double expert_imbalance = 1.0;  // tokens of the most loaded expert-parallel rank over the mean, >= 1
-    bool by_op = false;             // fill in what recomputation by operation needs (LayerWork::ByOp)
+    bool by_op = false;             // fill in what recomputation by operation needs (RecomputeByOp)
 
     friend bool operator==(const WorkShape&, const WorkShape&) = default;
 };

@@ -57,9 +57,10 @@ constexpr std::array kFacts2023 = {
                   "sail-sg/zero-bubble-pipeline-parallelism examples/pretrain_zbh1.sh: no --use-flash-attn "
                   "at the paper's time"},
     FrameworkFact{"dropout", "0.1 and 0.1", "the same script sets neither"},
-    FrameworkFact{"overlap_p2p", "with interleaving only",
-                  "Megatron-LM core v0.3 model_parallel_config.py, overlap_p2p_comm; the fork's script: "
-                  "--no-overlap-p2p-communication"},
+    FrameworkFact{
+        "overlap_p2p", "no",
+        "Megatron-LM core v0.3 model_parallel_config.py, overlap_p2p_comm (interleaving alone may); "
+        "the fork's script: --no-overlap-p2p-communication"},
 };
 
 constexpr std::array kFactsCore = {
@@ -122,7 +123,8 @@ constexpr std::array kFactsFunctional = {
     FrameworkFact{"grad_accumulation_fused", "off",
                   "Megatron-LM tests/functional_tests/test_cases/*/model_config.yaml: "
                   "--no-gradient-accumulation-fusion"},
-    FrameworkFact{"attention", "unfused, but for gpt3_7b", "the same files: --attention-backend: unfused"},
+    FrameworkFact{"attention", "unfused, but for GPT tests that resume and gpt3_7b",
+                  "the same files: --attention-backend: unfused, and where they state none"},
     FrameworkFact{"dropout", "0.1 and 0.1",
                   "the same files set neither; Megatron-LM arguments.py's defaults"},
     FrameworkFact{"zero_stage", "0", "the same files: --use-distributed-optimizer where it is on"},

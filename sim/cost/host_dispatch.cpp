@@ -136,6 +136,11 @@ LayerHost layer_host(const LayerWork& work, HostCode code) {
     return host;
 }
 
+bool host_waits_for_device(const Op& op, HostCode code) {
+    return (code == HostCode::Megatron || code == HostCode::MegatronCompiled) && op.phase == Phase::Forward &&
+           op.name == "moe.permute";
+}
+
 double step_dispatches(double parameter_tensors, const FrameworkDefaults& framework) {
     return 4 + parameter_tensors * framework.step_dispatches;
 }

@@ -74,6 +74,7 @@ class PhaseBuilder {
         auto& host = phase_.matrix.row(CostStream::Host);
         auto& compute = phase_.matrix.row(CostStream::Compute);
         auto& comm = phase_.matrix.row(CostStream::Comm);
+        if (host_waits_for_device(op, context_.host)) host = max_rows(host, compute);
         host = add_to_row(host, cost.host);
         phase_.uncertainty.add(cost.source, cost.sigma_s);
         phase_.out_of_range |= cost.out_of_range;
