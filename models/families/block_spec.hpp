@@ -54,7 +54,7 @@ struct BlockSpec {
     std::int64_t hidden = 0;
     NormSpec norm;
     bool pre_norm = true, post_norm = false, post_norm_inside = false;
-    bool parallel = false, parallel_shared_norm = true;
+    bool parallel = false, parallel_shared_norm = true, separate_projections = false;
     AttentionSpec attention;
     std::optional<AttentionSpec> cross;
     std::optional<MlpSpec> mlp;

@@ -79,6 +79,7 @@ BlockSpec base_block(const ModelConfig& c) {
     s.post_norm_inside = c.post_norm_inside;
     s.parallel = c.parallel_block;
     s.parallel_shared_norm = c.parallel_shared_norm;
+    s.separate_projections = c.separate_projections;
     return s;
 }
 

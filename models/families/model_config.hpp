@@ -49,8 +49,11 @@ struct ModelConfig {
     std::int64_t position_rows = 0;     // rows of the learned table; 0: seq_len
     std::int64_t relative_buckets = 0;  // T5: buckets of the first layer's bias table
     bool qkv_bias = false, attention_out_bias = false, mlp_bias = false;
-    bool k_bias = true;           // with qkv_bias: the key projection has one too (Whisper-like models: no)
-    bool parallel_block = false;  // attention and MLP side by side (GPT-J, NeoX, Falcon, Phi)
+    bool k_bias = true;  // with qkv_bias: the key projection has one too (Whisper-like models: no)
+    // Query, key and value, and gate and up, are modules of their own (LLaMA, BERT, OPT; not GPT-2, NeoX): an
+    // eager framework casts their input and adds their input gradients one by one.
+    bool separate_projections = false;
+    bool parallel_block = false;       // attention and MLP side by side (GPT-J, NeoX, Falcon, Phi)
     bool parallel_shared_norm = true;  // parallel_block: one norm feeds both (NeoX, Falcon-40B: two)
     bool tied_embeddings = false;
     bool head_bias = false;

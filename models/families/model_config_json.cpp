@@ -84,6 +84,7 @@ std::span<const Flag> flags() {
         Flag{"attention_out_bias", &C::attention_out_bias},
         Flag{"mlp_bias", &C::mlp_bias},
         Flag{"k_bias", &C::k_bias},
+        Flag{"separate_projections", &C::separate_projections},
         Flag{"parallel_block", &C::parallel_block},
         Flag{"parallel_shared_norm", &C::parallel_shared_norm},
         Flag{"tied_embeddings", &C::tied_embeddings},

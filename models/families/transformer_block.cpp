@@ -28,6 +28,15 @@ constexpr BranchNames kAttention{"norm1", "block.input", "attn.in", "norm1.post"
 constexpr BranchNames kCross{"normx", "normx.in", "xattn.in", "normx.post", "xattn.residual"};
 constexpr BranchNames kMlp{"norm2", "norm2.in", "mlp.in", "norm2.post", "mlp.residual"};
 
+// Modules that the branch's input enters.
+int attention_inputs(const BlockSpec& s, const AttentionSpec& a) {
+    if (!s.separate_projections || a.linear_conv > 0) return 1;
+    return a.kv_rank > 0 ? 2 : 3;
+}
+int mlp_inputs(const BlockSpec& s) {
+    return s.separate_projections && s.mlp && s.mlp->gated ? 2 : 1;
+}
+
 bool norm_inside_branch(const BlockSpec& s) {
     return s.post_norm && (s.pre_norm || s.post_norm_inside);
 }
@@ -37,15 +46,22 @@ bool norm_after_sum(const BlockSpec& s) {
 
 // The residual stream where the branch starts is saved once; so is the branch's input where a norm or a cast
 // made it another tensor.
-void enter_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, bool first) {
-    b.save_rows(n.input, s.hidden, b.r, first ? Keep::Boundary : Keep::Full);
+void enter_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, bool first, int modules) {
+    // After a norm of the sum the casts are what products read; nothing reads the fp32 input itself. A
+    // composite norm reads an fp32 copy of it.
+    const bool composite = b.shape.composite_norms && s.pre_norm && s.norm.kind == NormKind::Rms;
+    const bool unread = s.pre_norm ? composite && b.r < 4 : b.shape.autocast;
+    if (first || !unread)
+        b.save_rows(n.input, s.hidden, b.r, first ? (unread ? Keep::Restart : Keep::Boundary) : Keep::Full);
     if (s.pre_norm) {
         b.norm_forward(n.norm, s.norm, s.hidden);
         b.save_norm_stats(n.norm, s.norm, b.rows);
+        if (composite) b.save_rows(n.norm, s.hidden, (b.r < 4 ? 4 : 0) + b.r, Keep::Full);
         b.save_rows(n.branch_input, s.hidden, b.gemm_input, Keep::Full);
     } else if (b.shape.autocast) {
         b.save_rows(n.branch_input, s.hidden, b.gemm_input, Keep::Full);
     }
+    b.separate_inputs_forward(n.branch_input, modules, s.hidden);
 }
 
 void leave_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n) {
@@ -69,7 +85,8 @@ void leave_branch_backward(WorkBuilder& b, const BlockSpec& s, const BranchNames
     if (norm_inside_branch(s)) b.norm_backward(n.post, s.norm, s.hidden, nullptr);
 }
 
-void enter_branch_backward(WorkBuilder& b, const BlockSpec& s, const BranchNames& n) {
+void enter_branch_backward(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, int modules) {
+    b.separate_inputs_backward(n.branch_input, modules, s.hidden);
     if (s.pre_norm) {
         b.norm_backward(n.norm, s.norm, s.hidden, n.residual);
     } else {
@@ -88,15 +105,15 @@ void feed_backward(WorkBuilder& b, const BlockSpec& s, BranchEdges edges) {
 }
 
 void sequential_forward(WorkBuilder& b, const BlockSpec& s) {
-    enter_branch(b, s, kAttention, true);
+    enter_branch(b, s, kAttention, true, attention_inputs(s, s.attention));
     attention_forward(b, s.attention, s.hidden, {});
     leave_branch(b, s, kAttention);
     if (s.cross) {
-        enter_branch(b, s, kCross, false);
+        enter_branch(b, s, kCross, false, 1);
         attention_forward(b, *s.cross, s.hidden, {});
         leave_branch(b, s, kCross);
     }
-    enter_branch(b, s, kMlp, false);
+    enter_branch(b, s, kMlp, false, mlp_inputs(s));
     feed_forward(b, s, {});
     leave_branch(b, s, kMlp);
 }
@@ -104,21 +121,21 @@ void sequential_forward(WorkBuilder& b, const BlockSpec& s) {
 void sequential_backward(WorkBuilder& b, const BlockSpec& s) {
     leave_branch_backward(b, s, kMlp);
     feed_backward(b, s, {});
-    enter_branch_backward(b, s, kMlp);
+    enter_branch_backward(b, s, kMlp, mlp_inputs(s));
     if (s.cross) {
         leave_branch_backward(b, s, kCross);
         attention_backward(b, *s.cross, s.hidden, {});
-        enter_branch_backward(b, s, kCross);
+        enter_branch_backward(b, s, kCross, 1);
     }
     leave_branch_backward(b, s, kAttention);
     attention_backward(b, s.attention, s.hidden, {});
-    enter_branch_backward(b, s, kAttention);
+    enter_branch_backward(b, s, kAttention, attention_inputs(s, s.attention));
 }
 
 // x + attention(norm x) + mlp(norm x): one tensor-parallel entry where the norm is shared, one exit for both
 // branches.
 void parallel_forward(WorkBuilder& b, const BlockSpec& s) {
-    enter_branch(b, s, kAttention, true);
+    enter_branch(b, s, kAttention, true, attention_inputs(s, s.attention));
     attention_forward(b, s.attention, s.hidden, {true, s.moe.has_value()});
     if (!s.parallel_shared_norm) {
         b.norm_forward(kMlp.norm, s.norm, s.hidden);
@@ -135,7 +152,7 @@ void parallel_backward(WorkBuilder& b, const BlockSpec& s) {
     feed_backward(b, s, {!s.parallel_shared_norm, true});
     if (!s.parallel_shared_norm) b.norm_backward(kMlp.norm, s.norm, s.hidden, "mlp.residual");
     attention_backward(b, s.attention, s.hidden, {true, s.moe.has_value()});
-    enter_branch_backward(b, s, kAttention);
+    enter_branch_backward(b, s, kAttention, attention_inputs(s, s.attention));
 }
 
 }  // namespace

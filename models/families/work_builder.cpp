@@ -184,6 +184,21 @@ void WorkBuilder::residual_backward(const char* name, std::int64_t width) {
     if (shape.dropout) memory(name, MemoryOpKind::Dropout, (2 * e + 1) * elements);
 }
 
+void WorkBuilder::separate_inputs_forward(const char* name, int modules, std::int64_t width) {
+    const double more = modules - 1;
+    if (!unfused() || !shape.autocast || more <= 0) return;
+    memory(name, MemoryOpKind::Cast, more * (r + e) * d(rows) * d(width), 0, more);
+    save_rows(name, width, more * gemm_input, SavedTensor::Keep::Full);
+}
+
+void WorkBuilder::separate_inputs_backward(const char* name, int modules, std::int64_t width) {
+    const double more = modules - 1;
+    if (!unfused() || more <= 0) return;
+    const double elements = more * d(rows) * d(width);
+    if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements, 0, more);
+    memory(name, MemoryOpKind::Add, 3 * r * elements, 0, more);
+}
+
 void WorkBuilder::recompute_by_op() {
     if (!shape.by_op) return;
     RecomputeByOp by_op;

@@ -76,6 +76,11 @@ class WorkBuilder {
     void residual_forward(const char* name, std::int64_t width);
     void residual_backward(const char* name, std::int64_t width);
 
+    // A branch's input enters `modules` products, not one: an eager framework casts and keeps it for each of
+    // them (torch.autocast keeps casts of parameters alone), and sums their input gradients.
+    void separate_inputs_forward(const char* name, int modules, std::int64_t width);
+    void separate_inputs_backward(const char* name, int modules, std::int64_t width);
+
     // Fills in work.by_op from the forward operations so far, where the shape asks for it.
     void recompute_by_op();
 

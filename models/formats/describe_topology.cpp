@@ -9,6 +9,7 @@
 #include "models/formats/nccl_xml.hpp"
 #include "models/formats/text_lines.hpp"
 #include "models/formats/topo_matrix.hpp"
+#include "models/formats/topology_nics.hpp"
 
 namespace tw::documents {
 namespace {
@@ -81,7 +82,8 @@ bool is_nccl_tests(std::string_view text, std::string_view) {
 Result<DocumentSummary> describe_topo_matrix(std::string_view text, std::string_view filename) {
     const auto matrix = parse_topo_matrix(text, filename);
     if (!matrix) return matrix.errors();
-    DocumentSummary summary{.kind = "", .title = "", .facts = {}, .warnings = matrix->warnings};
+    DocumentSummary summary{
+        .kind = "", .title = "", .facts = {}, .warnings = to_strings(check_topology(*matrix))};
     const int gpus = matrix->gpus();
     const int nics = static_cast<int>(matrix->devices.size()) - gpus;
     std::set<std::string> numa;
@@ -114,7 +116,8 @@ Result<DocumentSummary> describe_topo_matrix(std::string_view text, std::string_
 Result<DocumentSummary> describe_nccl_topology(std::string_view text, std::string_view filename) {
     const auto topology = parse_nccl_topology(text, filename);
     if (!topology) return topology.errors();
-    DocumentSummary summary{.kind = "", .title = "", .facts = {}, .warnings = topology->warnings};
+    DocumentSummary summary{
+        .kind = "", .title = "", .facts = {}, .warnings = to_strings(check_topology(*topology))};
     const auto gpus = topology->gpus.size(), nets = topology->nets.size();
     summary.title =
         std::to_string(gpus) + " GPUs on " + std::to_string(topology->cpus.size()) + " NUMA nodes";
@@ -144,9 +147,6 @@ Result<DocumentSummary> describe_nccl_topology(std::string_view text, std::strin
         }
         summary.title += ", " + std::to_string(nets) + " network ports";
         summary.facts.emplace_back("network ports", text_of_speeds);
-    } else {
-        summary.warnings.push_back(
-            "no network port is described: the file is a template that NCCL completes on the machine");
     }
     if (gpus == 0) summary.warnings.push_back("no device is marked as a GPU");
     return summary;
@@ -168,10 +168,10 @@ Result<DocumentSummary> describe_nccl_graphs(std::string_view text, std::string_
     return summary;
 }
 
-Result<DocumentSummary> describe_nccl_tests(std::string_view text, std::string_view filename) {
-    const auto log = parse_nccl_tests(text, filename);
-    if (!log) return log.errors();
-    DocumentSummary summary{.kind = "", .title = "", .facts = {}, .warnings = log->warnings};
+namespace {
+
+DocumentSummary describe_log(const NcclTestsLog& log) {
+    DocumentSummary summary{.kind = "", .title = "", .facts = {}, .warnings = to_strings(log.warnings)};
     double best = 0;
     Bytes best_size, largest;
     double fastest_s = 0;
@@ -180,26 +180,59 @@ Result<DocumentSummary> describe_nccl_tests(std::string_view text, std::string_v
         if (fastest_s == 0 || timing.time.value < fastest_s) fastest_s = timing.time.value;
         largest = std::max(largest, row.size);
     };
-    for (const NcclTestsRow& row : log->rows) {
+    for (const NcclTestsRow& row : log.rows) {
         consider(row, row.out_of_place);
         if (row.in_place) consider(row, *row.in_place);
     }
-    summary.title = names_of(log->operations) + " on " +
-                    (log->ranks > 0 ? std::to_string(log->ranks) : std::string("?")) + " ranks, best busbw " +
+    summary.title = names_of(log.operations) + " on " +
+                    (log.ranks > 0 ? std::to_string(log.ranks) : std::string("?")) + " ranks, best busbw " +
                     gigabytes(best);
-    summary.facts.emplace_back("operation", names_of(log->operations));
-    summary.facts.emplace_back("ranks", log->ranks > 0 ? std::to_string(log->ranks) : "unknown");
-    if (log->hosts > 0) summary.facts.emplace_back("hosts", std::to_string(log->hosts));
-    if (!log->device.empty()) summary.facts.emplace_back("device", log->device);
-    summary.facts.emplace_back("rows", std::to_string(log->rows.size()));
-    summary.facts.emplace_back("type", log->rows.back().type);
+    summary.facts.emplace_back("operation", names_of(log.operations));
+    summary.facts.emplace_back("ranks", log.ranks > 0 ? std::to_string(log.ranks) : "unknown");
+    if (log.hosts > 0) summary.facts.emplace_back("hosts", std::to_string(log.hosts));
+    if (!log.device.empty()) summary.facts.emplace_back("device", log.device);
+    summary.facts.emplace_back("rows", std::to_string(log.rows.size()));
+    summary.facts.emplace_back("type", log.rows.back().type);
     summary.facts.emplace_back("best busbw", gigabytes(best) + " at " + format_bytes(as_double(best_size)));
     summary.facts.emplace_back("largest size", format_bytes(as_double(largest)));
     summary.facts.emplace_back("shortest time", compact(fastest_s * 1e6) + " us");
-    if (log->average_busbw) summary.facts.emplace_back("average busbw", gigabytes(log->average_busbw->value));
-    if (!log->version.empty()) summary.facts.emplace_back("nccl-tests version", log->version);
-    if (!log->nccl_version.empty()) summary.facts.emplace_back("NCCL version", log->nccl_version);
+    if (log.average_busbw) summary.facts.emplace_back("average busbw", gigabytes(log.average_busbw->value));
+    if (!log.version.empty()) summary.facts.emplace_back("nccl-tests version", log.version);
+    if (!log.nccl_version.empty()) summary.facts.emplace_back("NCCL version", log.nccl_version);
+    std::string transports;
+    for (const std::string& transport : log.transports)
+        transports += (transports.empty() ? "" : ", ") + transport;
+    if (!transports.empty()) summary.facts.emplace_back("transports", transports);
     return summary;
+}
+
+}  // namespace
+
+Result<DocumentSummary> describe_nccl_tests(std::string_view text, std::string_view filename) {
+    const auto logs = parse_nccl_tests_all(text, filename);
+    if (!logs) return logs.errors();
+    DocumentSummary summary = describe_log(logs->front());
+    if (logs->size() == 1) return summary;
+    // Several tests in one log: each in a line, findings of all.
+    summary.title = std::to_string(logs->size()) + " tests";
+    summary.facts.clear();
+    summary.warnings.clear();
+    for (std::size_t i = 0; i < logs->size(); ++i) {
+        DocumentSummary one = describe_log((*logs)[i]);
+        summary.facts.emplace_back("test " + std::to_string(i + 1), one.title);
+        summary.warnings.insert(summary.warnings.end(), one.warnings.begin(), one.warnings.end());
+    }
+    return summary;
+}
+
+bool is_nccl_tests_json(std::string_view text, std::string_view) {
+    return looks_like_nccl_tests_json(text);
+}
+
+Result<DocumentSummary> describe_nccl_tests_json(std::string_view text, std::string_view filename) {
+    const auto log = parse_nccl_tests_json(text, filename);
+    if (!log) return log.errors();
+    return describe_log(*log);
 }
 
 }  // namespace tw::documents

@@ -4,30 +4,60 @@
 #include <array>
 
 #include "base/json.hpp"
+#include "models/formats/byte_stream.hpp"
 #include "models/formats/document_kinds.hpp"
+#include "models/formats/other_tools.hpp"
 #include "models/formats/text_lines.hpp"
+#include "models/formats/trace_events.hpp"
 
 namespace tw {
 namespace {
 
 namespace d = documents;
 
-constexpr std::array<DocumentKind, 14> kKinds = {{
-    {"trainwright model", d::is_model, d::describe_model},
-    {"trainwright layer list", d::is_layer_list, d::describe_layer_list},
-    {"trainwright cluster", d::is_cluster, d::describe_cluster},
-    {"trainwright node type", d::is_node, d::describe_node},
-    {"trainwright device", d::is_device, d::describe_device},
-    {"trainwright hardware profile", d::is_profile, d::describe_profile},
-    {"trainwright document", d::is_own_document, d::describe_own_document},
-    {"quantization config", d::is_quantization, d::describe_quantization},
-    {"Hugging Face config", d::is_hf_config, d::describe_hf_config},
-    {"PipeDream profile graph", d::is_pipedream, d::describe_pipedream},
-    {"NCCL topology", d::is_nccl_topology, d::describe_nccl_topology},
-    {"NCCL graphs", d::is_nccl_graphs, d::describe_nccl_graphs},
-    {"nvidia-smi topology matrix", d::is_topo_matrix, d::describe_topo_matrix},
-    {"nccl-tests log", d::is_nccl_tests, d::describe_nccl_tests},
-}};
+// Tried in this order: those that ask most of a file first.
+constexpr std::array kFirst = {
+    DocumentKind{"trainwright model", d::is_model, d::describe_model},
+    DocumentKind{"trainwright layer list", d::is_layer_list, d::describe_layer_list},
+    DocumentKind{"trainwright cluster", d::is_cluster, d::describe_cluster},
+    DocumentKind{"trainwright node type", d::is_node, d::describe_node},
+    DocumentKind{"trainwright device", d::is_device, d::describe_device},
+    DocumentKind{"trainwright hardware profile", d::is_profile, d::describe_profile},
+    DocumentKind{"trainwright document", d::is_own_document, d::describe_own_document},
+    DocumentKind{d::kKinetoKind, d::is_trace_events, d::describe_trace_events},
+    DocumentKind{"PyTorch execution trace", d::is_execution_trace, d::describe_execution_trace},
+    DocumentKind{"nccl-tests report", d::is_nccl_tests_json, d::describe_nccl_tests_json},
+    DocumentKind{"Calculon system", d::is_hardware<is_calculon_system>,
+                 d::describe_hardware<read_calculon_system>},
+    DocumentKind{"SimuMax system", d::is_hardware<is_simumax_system>,
+                 d::describe_hardware<read_simumax_system>},
+    DocumentKind{"Galvatron hardware profile", d::is_hardware<is_galvatron_hardware>,
+                 d::describe_hardware<read_galvatron_hardware>},
+    DocumentKind{"nnScaler communication profile", d::is_hardware<is_nnscaler_comm>,
+                 d::describe_hardware<read_nnscaler_comm>},
+    DocumentKind{"ASTRA-sim network", d::is_hardware<is_astra_network>,
+                 d::describe_hardware<read_astra_network>},
+};
+constexpr std::array kLast = {
+    DocumentKind{"quantization config", d::is_quantization, d::describe_quantization},
+    DocumentKind{"Hugging Face config", d::is_hf_config, d::describe_hf_config},
+    DocumentKind{"PipeDream profile graph", d::is_pipedream, d::describe_pipedream},
+    DocumentKind{"NCCL topology", d::is_nccl_topology, d::describe_nccl_topology},
+    DocumentKind{"NCCL graphs", d::is_nccl_graphs, d::describe_nccl_graphs},
+    DocumentKind{"nvidia-smi topology matrix", d::is_topo_matrix, d::describe_topo_matrix},
+    DocumentKind{"nccl-tests log", d::is_nccl_tests, d::describe_nccl_tests},
+    DocumentKind{"Chakra execution trace", d::is_chakra, d::describe_chakra},
+};
+
+const std::vector<DocumentKind>& all_kinds() {
+    static const std::vector<DocumentKind> kinds = [] {
+        std::vector<DocumentKind> all(kFirst.begin(), kFirst.end());
+        all.insert(all.end(), other_tools().begin(), other_tools().end());
+        all.insert(all.end(), kLast.begin(), kLast.end());
+        return all;
+    }();
+    return kinds;
+}
 
 // What can be said of a text that is no known document.
 std::string nature_of(std::string_view text) {
@@ -100,11 +130,11 @@ Result<DocumentSummary> describe_own_document(std::string_view text, std::string
 }  // namespace documents
 
 std::span<const DocumentKind> document_kinds() {
-    return kKinds;
+    return all_kinds();
 }
 
 Result<DocumentSummary> inspect_text(std::string_view text, std::string_view filename) {
-    for (const DocumentKind& kind : kKinds) {
+    for (const DocumentKind& kind : all_kinds()) {
         if (!kind.sniff(text, filename)) continue;
         auto summary = kind.describe(text, filename);
         if (!summary) return summary.errors();
@@ -112,16 +142,45 @@ Result<DocumentSummary> inspect_text(std::string_view text, std::string_view fil
         return summary;
     }
     std::string tried;
-    for (const DocumentKind& kind : kKinds)
+    for (const DocumentKind& kind : all_kinds())
         tried += (tried.empty() ? "" : ", ") + std::string(kind.name);
     return Error{ErrorCode::Unreadable, "is " + nature_of(text) + ", none of the documents that are known",
                  std::string(filename), "tried: " + tried};
 }
 
 Result<DocumentSummary> inspect_document(const std::filesystem::path& path) {
-    const auto text = read_text_file(path);
+    if (is_trace_file(path)) return describe_trace_file(path);
+    const auto text = read_document_text(path);
     if (!text) return text.errors();
     return inspect_text(*text, path.string());
+}
+
+bool is_trace_file(const std::filesystem::path& path) {
+    constexpr std::size_t kHead = std::size_t{1} << 16;
+    auto stream = ByteStream::open(path);
+    if (!stream || stream->file_bytes() == 0) return false;
+    while (stream->window().size() < kHead && stream->grow()) {
+    }
+    return looks_like_trace_events(stream->window().substr(0, kHead));
+}
+
+Result<DocumentSummary> describe_trace_file(const std::filesystem::path& path) {
+    return documents::describe_trace_file(path);
+}
+
+Result<std::string> read_document_text(const std::filesystem::path& path) {
+    auto stream = ByteStream::open(path);
+    if (!stream || !stream->compressed()) return read_text_file(path);
+    while (stream->grow()) {
+        if (static_cast<std::int64_t>(stream->window().size()) > kMaxDocumentBytes) {
+            return Error{ErrorCode::Unreadable,
+                         "holds more than " + std::to_string(kMaxDocumentBytes >> 20) + " MiB, decompressed",
+                         path.string(), ""};
+        }
+    }
+    if (!stream->failure().empty())
+        return Error{ErrorCode::Unreadable, std::string(stream->failure()), path.string(), ""};
+    return std::string(without_byte_order_mark(stream->window()));
 }
 
 }  // namespace tw

@@ -33,4 +33,10 @@ std::span<const DocumentKind> document_kinds();  // in the order in which they a
 Result<DocumentSummary> inspect_text(std::string_view text, std::string_view filename);
 Result<DocumentSummary> inspect_document(const std::filesystem::path& path);
 
+// Traces are too long to be read whole: true where the file begins like one, compressed or not.
+bool is_trace_file(const std::filesystem::path& path);
+Result<DocumentSummary> describe_trace_file(const std::filesystem::path& path);
+// The file's text, decompressed where it is gzip; at most kMaxDocumentBytes (base/json.hpp).
+Result<std::string> read_document_text(const std::filesystem::path& path);
+
 }  // namespace tw

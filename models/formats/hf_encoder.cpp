@@ -14,6 +14,7 @@ bool architecture_ends_with(const HfReader& r, std::string_view suffix) {
 
 void post_norm_encoder(ModelConfig& c) {
     c.causal = false;
+    c.separate_projections = true;
     c.qkv_bias = c.attention_out_bias = c.mlp_bias = true;
     c.pre_norm = c.final_norm = false;
     c.post_norm = c.embedding_norm = true;

@@ -51,6 +51,7 @@ void decode_gptj(const HfReader& r, ModelConfig& c) {
     r.activation(c, {"activation_function"}, "gelu_new");
     biases(c, false, false, true);
     c.parallel_block = true;
+    c.separate_projections = r.model_type() == "gptj";  // CodeGen has one qkv_proj
     c.head_bias = true;
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, false);
     r.ignore({"rotary_dim", "rotary", "n_ctx", "scale_attn_weights"});
@@ -61,6 +62,7 @@ void decode_gpt_neo(const HfReader& r, ModelConfig& c) {
     read_inner(r, c);
     r.activation(c, {"activation_function"}, "gelu_new");
     biases(c, false, true, true);
+    c.separate_projections = true;
     c.positions = PositionKind::Learned;
     c.window = r.size({"window_size"}, 256, 1, kMaxSeqLen);
     // attention_types [[["global", "local"], n]]: layers alternate, the first global.
@@ -76,6 +78,7 @@ void decode_opt(const HfReader& r, ModelConfig& c) {
     r.activation(c, {"activation_function"}, "relu");
     const bool bias = r.optional_flag({"enable_bias"}, true);
     biases(c, bias, bias, bias);
+    c.separate_projections = true;
     c.positions = PositionKind::Learned;
     c.position_rows = c.seq_len + 2;  // OPTLearnedPositionalEmbedding: an offset of two rows
     const bool before = r.flag({"do_layer_norm_before"}, true);
@@ -157,7 +160,7 @@ void decode_phi(const HfReader& r, ModelConfig& c) {
     c.kv_heads = r.optional_size({"num_key_value_heads"}, kMaxHeads);
     r.activation(c, {"hidden_act"}, "gelu_new");
     biases(c, true, true, true);
-    c.parallel_block = true;
+    c.parallel_block = c.separate_projections = true;
     c.head_bias = true;
     if (r.optional_flag({"qk_layernorm"}, false)) c.qk_norm = QkNormKind::LayerPerHead;
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, false);
@@ -181,6 +184,7 @@ void decode_starcoder2(const HfReader& r, ModelConfig& c) {
     r.activation(c, {"hidden_act"}, "gelu_pytorch_tanh");
     const bool bias = r.flag({"use_bias"}, true);
     biases(c, bias, bias, bias);
+    c.separate_projections = true;
     c.window = r.optional_size({"sliding_window"}, kMaxSeqLen);
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, true);
 }
@@ -193,7 +197,7 @@ void decode_git(const HfReader& r, ModelConfig& c) {
     biases(c, true, true, true);
     c.positions = PositionKind::Learned;
     c.pre_norm = c.final_norm = false;
-    c.post_norm = c.embedding_norm = c.head_bias = true;
+    c.post_norm = c.embedding_norm = c.head_bias = c.separate_projections = true;
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, false);
     r.ignore({"position_embedding_type", "num_image_with_embedding"});
 }

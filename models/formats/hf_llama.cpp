@@ -27,7 +27,7 @@ void read_llama(const HfReader& r, ModelConfig& c, const LlamaDefaults& d) {
     c.head_dim = d.head_dim > 0 ? r.size({"head_dim"}, d.head_dim, 1, kMaxHidden)
                                 : r.optional_size({"head_dim"}, kMaxHidden);
     c.norm = NormKind::Rms;
-    c.gated = true;
+    c.gated = c.separate_projections = true;
     r.activation(c, {"hidden_activation", "hidden_act"}, d.activation);
     c.tied_embeddings = r.has({"tie_word_embeddings"}) ? r.flag({"tie_word_embeddings"}, d.tied) : d.tied;
     c.qkv_bias = c.attention_out_bias = r.optional_flag({"attention_bias"}, false);
@@ -96,6 +96,7 @@ void decode_gemma3(const HfReader& r, ModelConfig& c) {
 
 void decode_phi3(const HfReader& r, ModelConfig& c) {
     read_llama(r, c, {{3072, 32, 32, 32064, 4096}, 8192, 0, 0});
+    c.separate_projections = false;  // qkv_proj, gate_up_proj
     c.window = r.optional_size({"sliding_window"}, kMaxSeqLen);
     if (r.model_type() == "phi4mm") {
         r.warn("vision and audio encoders and their LoRA adapters are not modelled: language model only");

@@ -26,7 +26,7 @@ void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d,
     c.head_dim = r.optional_size({"head_dim"}, kMaxHidden);
     if (c.head_dim == 0) c.head_dim = d.head_dim;
     c.norm = NormKind::Rms;
-    c.gated = true;
+    c.gated = c.separate_projections = true;
     r.activation(c, {"hidden_act", "hidden_activation"}, "silu");
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, false);
     c.qkv_bias = c.attention_out_bias = r.optional_flag({"attention_bias"}, false);

@@ -117,10 +117,10 @@ class Reader {
             } else if (const Tokens tokens = split_tokens(line); is_row(tokens)) {
                 read_row(tokens, number);
             } else {
-                read_noise(line);
+                read_noise(line, number);
             }
         }
-        log.hosts = static_cast<int>(hosts_.size());
+        finish();
     }
 
     NcclTestsLog log;
@@ -171,30 +171,46 @@ class Reader {
         }
     }
 
-    void read_noise(std::string_view line) {
+    // What NCCL_DEBUG=INFO prints. The network that is used in the end decides: NCCL looks for InfiniBand
+    // before it asks a plugin such as AWS's.
+    void read_noise(std::string_view line, std::size_t number) {
         const auto has = [&](std::string_view what) { return line.find(what) != std::string_view::npos; };
         if (line.starts_with("NCCL version ") && log.nccl_version.empty()) {
             log.nccl_version = excerpt(trim(line.substr(13)));
         }
-        if (has("NET/Socket : Using") || has("NET/Socket: Using") || has("Using network Socket")) {
-            warn_once("NCCL runs over TCP sockets (" + quote(line, 80) +
-                      "): without RDMA; check NCCL_IB_HCA, the container's devices and libibverbs");
+        if (const auto network = line.find("Using network "); network != std::string_view::npos) {
+            network_ = excerpt(trim(line.substr(network + 14)));
         }
-        if (has("NET/IB : No device found") || has("Failed to open libibverbs")) {
-            warn_once("NCCL found no InfiniBand device (" + quote(line, 80) +
-                      "); check NCCL_IB_HCA, the container's devices and libibverbs");
+        if (socket_.line == 0 &&
+            (has("NET/Socket : Using") || has("NET/Socket: Using") || has("Using network Socket"))) {
+            socket_ = {"socket-transport", quote(line, 100), number};
+        }
+        if (missing_.line == 0 && (has("NET/IB : No device found") || has("Failed to open libibverbs"))) {
+            missing_ = {"no-infiniband", quote(line, 100), number};
+        }
+        if (p2p_.line == 0 &&
+            (has("NCCL_P2P_DISABLE set by environment to 1") ||
+             has("NCCL_P2P_LEVEL set by environment to LOC") || has("P2P is disabled between"))) {
+            p2p_ = {"p2p-disabled", quote(line, 100), number};
+        }
+        if (const auto via = line.find(" via "); via != std::string_view::npos && has("Channel")) {
+            const auto path = split_tokens(line.substr(via + 5));
+            if (!path.empty()) transports_.insert(excerpt(path[0].substr(0, path[0].find('/', 4)), 20));
         }
     }
 
-    void warn_once(std::string warning) {
-        if (std::find(log.warnings.begin(), log.warnings.end(), warning) == log.warnings.end() &&
-            log.warnings.size() < 20) {
-            log.warnings.push_back(std::move(warning));
-        }
+    void finish() {
+        const bool fast = !network_.empty() && network_ != "Socket";
+        if (socket_.line > 0 && !fast) log.warnings.push_back(socket_);
+        if (missing_.line > 0 && !fast) log.warnings.push_back(missing_);
+        if (p2p_.line > 0) log.warnings.push_back(p2p_);
+        if (!network_.empty()) transports_.insert("network " + network_);
+        log.transports.assign(transports_.begin(), transports_.end());
+        log.hosts = static_cast<int>(hosts_.size());
     }
 
     void skip(std::size_t line, const std::string& why) {
-        warn_once("line " + std::to_string(line) + " skipped: " + why);
+        if (++skipped_ <= 8) log.warnings.push_back({"numbers-missing", why, line});
     }
 
     void read_row(const Tokens& tokens, std::size_t line) {
@@ -231,7 +247,10 @@ class Reader {
     }
 
     Columns columns_;
-    std::set<std::string> hosts_;
+    std::set<std::string> hosts_, transports_;
+    std::string network_;
+    Finding socket_, missing_, p2p_;
+    int skipped_ = 0;
 };
 
 }  // namespace
@@ -258,13 +277,19 @@ Result<NcclTestsLog> parse_nccl_tests(std::string_view text, std::string_view na
     reader.read(text);
     if (reader.log.rows.empty()) {
         std::string why = "no row of nccl-tests in this log";
-        for (const std::string& warning : reader.log.warnings)
-            why += "; " + warning;
+        for (const Finding& finding : reader.log.warnings)
+            why += "; " + to_string(finding);
         return Error{
             ErrorCode::Unreadable, why, std::string(name),
             "a row reads: size count type redop root time algbw busbw #wrong time algbw busbw #wrong"};
     }
     derive_operation(reader.log, reader.words);
+    if (reader.log.operations.size() > 1) {
+        // A file's name decides where nothing in it does; it contradicts nothing.
+        Reader named;
+        named.read("# " + std::string(name.substr(name.rfind('/') + 1)));
+        keep_named(reader.log, named.words);
+    }
     check_numbers(reader.log);
     return std::move(reader.log);
 }

@@ -22,6 +22,7 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "models/formats/finding.hpp"
 #include "models/graph/op.hpp"
 
 namespace tw {
@@ -55,13 +56,22 @@ struct NcclTestsLog {
     bool cpu_time = false;                   // the time column is the CPU's
     std::optional<BusBandwidth> average_busbw;
     std::optional<std::int64_t> out_of_bounds;
-    std::vector<std::string> warnings;  // contradictions, rows skipped, slow transports
+    std::vector<std::string> transports;  // "NET/IB", "P2P", "SHM": of NCCL_DEBUG's lines, sorted
+    std::vector<Finding> warnings;        // contradictions, rows left out, slow transports
 };
 
 bool looks_like_nccl_tests(std::string_view text);
 
 // Errors: Unreadable where there is no row at all.
 Result<NcclTestsLog> parse_nccl_tests(std::string_view text, std::string_view name);
+
+// The report that `-J file` writes (src/util.cu): config with devices, results, out_of_bounds.
+bool looks_like_nccl_tests_json(std::string_view text);
+Result<NcclTestsLog> parse_nccl_tests_json(std::string_view text, std::string_view name);
+
+// All tests of a log that holds the output of several, one after the other; or the one of a JSON report.
+// Errors: those of the first that cannot be read.
+Result<std::vector<NcclTestsLog>> parse_nccl_tests_all(std::string_view text, std::string_view name);
 
 // busbw = factor x algbw (nccl-tests doc/PERFORMANCE.md).
 double bus_factor(CollectiveKind kind, int ranks);

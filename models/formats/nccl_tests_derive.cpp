@@ -9,7 +9,11 @@
 namespace tw {
 namespace {
 
-constexpr double kPrintError = 0.005e9;  // bandwidths are printed with two decimals of GB/s
+// Bandwidths are printed in six places: two decimals of GB/s below 1000, one above (src/util.cu,
+// getFloatStr).
+double print_error(double bytes_per_s) {
+    return bytes_per_s < 999.9e9 ? 0.005e9 : 0.05e9;
+}
 
 struct Ratio {
     double value = 0,
@@ -22,7 +26,8 @@ Ratio bus_ratio(const NcclTestsLog& log) {
     const auto consider = [&](const NcclTestsTiming& timing) {
         if (timing.algbw.value <= 0 || timing.busbw.value <= 0) return;
         const double ratio = timing.busbw.value / timing.algbw.value;
-        const double error = ratio * (kPrintError / timing.algbw.value + kPrintError / timing.busbw.value);
+        const double error = ratio * (print_error(timing.algbw.value) / timing.algbw.value +
+                                      print_error(timing.busbw.value) / timing.busbw.value);
         if (error < best.error) best = {ratio, error};
     };
     for (const NcclTestsRow& row : log.rows) {
@@ -59,30 +64,35 @@ int ranks_of_all_reduce(NcclTestsLog& log, const Ratio& ratio) {
         return log.listed_ranks;
     if (middle > 1e6) return 0;
     if (std::ceil(low) < std::floor(high)) {
-        log.warnings.push_back("busbw / algbw = " + compact(ratio.value) + " fits " +
-                               compact(std::ceil(low)) + " to " +
-                               (high > 1e6 ? std::string("any number of") : compact(std::floor(high))) +
-                               " ranks; the nearest is taken");
+        log.warnings.push_back(
+            {"ranks-ambiguous", "busbw / algbw = " + compact(ratio.value) + " fits " +
+                                    compact(std::ceil(low)) + " to " +
+                                    (high > 1e6 ? std::string("any number of") : compact(std::floor(high))) +
+                                    " ranks; the nearest is taken"});
     }
     return static_cast<int>(std::lround(middle));
 }
 
-void keep_only(std::vector<CollectiveKind>& kinds, const std::set<std::string>& words, NcclTestsLog& log) {
-    const auto word_of = [](CollectiveKind kind) {
-        std::string word(to_string(kind));
-        std::erase(word, '_');
-        return word;
-    };
-    if (words.empty() || kinds.empty()) return;
+std::vector<CollectiveKind> named_of(const std::vector<CollectiveKind>& kinds,
+                                     const std::set<std::string>& words) {
     std::vector<CollectiveKind> named;
     for (const CollectiveKind kind : kinds) {
-        if (words.contains(word_of(kind))) named.push_back(kind);
+        std::string word(to_string(kind));
+        std::erase(word, '_');
+        if (words.contains(word)) named.push_back(kind);
     }
+    return named;
+}
+
+void keep_only(std::vector<CollectiveKind>& kinds, const std::set<std::string>& words, NcclTestsLog& log) {
+    if (words.empty() || kinds.empty()) return;
+    const std::vector<CollectiveKind> named = named_of(kinds, words);
     if (!named.empty()) {
         kinds = named;
     } else {
-        log.warnings.push_back("the log speaks of " + *words.begin() + ", its numbers are those of " +
-                               std::string(to_string(kinds.front())));
+        log.warnings.push_back({"operation-mismatch", "the log speaks of " + *words.begin() +
+                                                          ", its numbers are those of " +
+                                                          std::string(to_string(kinds.front()))});
     }
 }
 
@@ -104,6 +114,11 @@ double bus_factor(CollectiveKind kind, int ranks) {
             return 1;
     }
     return 1;
+}
+
+void keep_named(NcclTestsLog& log, const std::set<std::string>& words) {
+    const std::vector<CollectiveKind> named = named_of(log.operations, words);
+    if (!named.empty()) log.operations = named;
 }
 
 void derive_operation(NcclTestsLog& log, const std::set<std::string>& words) {
@@ -129,73 +144,30 @@ void derive_operation(NcclTestsLog& log, const std::set<std::string>& words) {
     keep_only(log.operations, words, log);
     if (log.ranks == 0) log.ranks = log.listed_ranks;
     if (log.operations.empty()) {
-        log.warnings.push_back(parts == 0 ? "size, count and type do not tell which operation this is"
-                                          : "busbw / algbw = " + compact(ratio.value) +
-                                                " fits no operation of nccl-tests");
+        if (parts == 0) {
+            log.warnings.push_back(
+                {"operation-unknown", "size, count and type do not tell which operation this is"});
+        } else if (ratio.value == 0) {
+            log.warnings.push_back(
+                {"operation-unknown", "no row is fast enough to tell which operation this is"});
+        } else {
+            log.warnings.push_back({"factor-mismatch", "busbw / algbw = " + compact(ratio.value) +
+                                                           " fits no operation of nccl-tests"});
+        }
         return;
     }
     if (log.listed_ranks > 0 && log.ranks > 0 && log.listed_ranks != log.ranks) {
-        log.warnings.push_back("the log lists " + std::to_string(log.listed_ranks) +
-                               " ranks, its numbers are those of " + std::to_string(log.ranks));
+        log.warnings.push_back({"ranks-mismatch", "the log lists " + std::to_string(log.listed_ranks) +
+                                                      " ranks, its numbers are those of " +
+                                                      std::to_string(log.ranks)});
     }
     if (ratio.value > 0 && log.ranks > 0) {
         const double expected = bus_factor(log.operations.front(), log.ranks);
         if (std::fabs(ratio.value - expected) > ratio.error + 1e-9) {
-            log.warnings.push_back("busbw / algbw = " + compact(ratio.value) + ", expected " +
-                                   compact(expected) + " for " +
-                                   std::string(to_string(log.operations.front())) + " on " +
-                                   std::to_string(log.ranks) + " ranks");
-        }
-    }
-}
-
-void check_numbers(NcclTestsLog& log) {
-    int slow_rows = 0, ratio_rows = 0, wrong_rows = 0;
-    std::size_t first_slow = 0, first_ratio = 0, timings = 0;
-    double busbw_sum = 0;
-    const double factor =
-        log.operations.empty() || log.ranks < 1 ? 0 : bus_factor(log.operations.front(), log.ranks);
-    const auto check = [&](const NcclTestsRow& row, const NcclTestsTiming& timing) {
-        ++timings;
-        busbw_sum += timing.busbw.value;
-        // Times have at least three significant digits: half a unit of the last is 0.5 %.
-        const double algbw = timing.time.value > 0 ? as_double(row.size) / timing.time.value : 0;
-        if (!log.cpu_time && timing.time.value > 0 &&
-            std::fabs(timing.algbw.value - algbw) > 2 * kPrintError + 0.006 * algbw && ++slow_rows == 1) {
-            first_slow = row.line;
-        }
-        const double allowed = kPrintError * (1 + factor) + 1e-6 * timing.busbw.value;
-        if (factor > 0 && std::fabs(timing.busbw.value - factor * timing.algbw.value) > 1.01 * allowed &&
-            ++ratio_rows == 1) {
-            first_ratio = row.line;
-        }
-        const auto wrong = parse_integer(timing.wrong);
-        if (wrong && *wrong > 0) ++wrong_rows;
-    };
-    for (const NcclTestsRow& row : log.rows) {
-        check(row, row.out_of_place);
-        if (row.in_place) check(row, *row.in_place);
-    }
-    if (slow_rows > 0) {
-        log.warnings.push_back(std::to_string(slow_rows) +
-                               " timing(s) whose algbw is not size / time, first in line " +
-                               std::to_string(first_slow));
-    }
-    if (ratio_rows > 0) {
-        log.warnings.push_back(std::to_string(ratio_rows) + " timing(s) whose busbw is not " +
-                               compact(factor) + " x algbw, first in line " + std::to_string(first_ratio));
-    }
-    if (wrong_rows > 0) log.warnings.push_back(std::to_string(wrong_rows) + " timing(s) with wrong results");
-    if (log.out_of_bounds.value_or(0) > 0) {
-        log.warnings.push_back("the log reports " + std::to_string(*log.out_of_bounds) +
-                               " values out of bounds");
-    }
-    if (log.average_busbw && timings > 0) {
-        const double average = busbw_sum / static_cast<double>(timings);
-        if (std::fabs(average - log.average_busbw->value) > 2 * kPrintError + 0.005 * average) {
-            log.warnings.push_back("the footer's average busbw is " +
-                                   fixed(log.average_busbw->value / 1e9, 2) + " GB/s, that of the rows " +
-                                   fixed(average / 1e9, 2) + " GB/s: the log is an excerpt or was edited");
+            log.warnings.push_back({"factor-mismatch", "busbw / algbw = " + compact(ratio.value) +
+                                                           ", expected " + compact(expected) + " for " +
+                                                           std::string(to_string(log.operations.front())) +
+                                                           " on " + std::to_string(log.ranks) + " ranks"});
         }
     }
 }

@@ -130,7 +130,7 @@ class TopologyReader {
             if (kind == "pci") {
                 read_pci(node, numa, depth);
             } else if (kind == "nic") {
-                read_nic(node, numa);
+                read_nic(parent, node, numa);
             } else if (kind != "gpu") {  // a GPU was read with its pci
                 unknown_.insert(excerpt(kind));
             }
@@ -148,10 +148,13 @@ class TopologyReader {
             gpu.numa = numa;
             const int width = xml_.integer(node, "link_width", 0, 0, 64);
             gpu.pci = BytesPerSecond(pci_rate(node.attribute("link_speed").value(), width) * 1e9);
+            gpu.path = path_;
             if (described) read_gpu(described, gpu);
             topology_.gpus.push_back(std::move(gpu));
         }
+        path_.push_back(topology_.pci_devices);
         read_children(node, numa, depth + 1);
+        path_.pop_back();
     }
 
     void read_gpu(pugi::xml_node node, NcclGpu& gpu) {
@@ -179,7 +182,15 @@ class TopologyReader {
         gpu.nvlink = BytesPerSecond(nvlink_rate(gpu.sm) * links * 1e9);
     }
 
-    void read_nic(pugi::xml_node node, int numa) {
+    // `parent`: the card's <pci>, or the <cpu> of a port that is behind none.
+    void read_nic(pugi::xml_node parent, pugi::xml_node node, int numa) {
+        BytesPerSecond pci;
+        std::vector<int> path = path_;
+        if (std::string_view(parent.name()) == "pci") {
+            const int width = xml_.integer(parent, "link_width", 0, 0, 64);
+            pci = BytesPerSecond(pci_rate(parent.attribute("link_speed").value(), width) * 1e9);
+            path.pop_back();  // the card itself
+        }
         for (const pugi::xml_node child : node.children()) {
             if (std::string_view(child.name()) != "net") {
                 unknown_.insert(excerpt(child.name()));
@@ -191,13 +202,16 @@ class TopologyReader {
                                       .dev = xml_.integer(child, "dev", -1, -1, 1 << 20),
                                       .port = xml_.integer(child, "port", 0, 0, 1 << 20),
                                       .speed = BytesPerSecond(megabits * 1e6 / 8),
-                                      .gdr = xml_.integer(child, "gdr", 0, 0, 1) == 1});
+                                      .gdr = xml_.integer(child, "gdr", 0, 0, 1) == 1,
+                                      .pci = pci,
+                                      .path = path});
         }
     }
 
     XmlReader& xml_;
     NcclTopology& topology_;
     std::set<std::string> switches_, unknown_;
+    std::vector<int> path_;
 };
 
 bool root_is(std::string_view text, std::string_view root) {

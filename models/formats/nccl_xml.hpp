@@ -30,6 +30,7 @@ struct NcclGpu {
     BytesPerSecond pci;
     BytesPerSecond nvlink;  // all links, per direction; 0 where none or where the architecture is unknown
     std::vector<NcclNvLink> links;
+    std::vector<int> path;   // PCI bridges above it, outermost first; numbered over the document
     bool described = false;  // false: only its PCI class says that it is a GPU
 };
 
@@ -38,6 +39,8 @@ struct NcclNet {
     int numa = -1, dev = -1, port = 0;
     BytesPerSecond speed;
     bool gdr = false;
+    BytesPerSecond pci;     // of the link that its card is behind; 0 where not described
+    std::vector<int> path;  // as a GPU's
 };
 
 struct NcclCpu {

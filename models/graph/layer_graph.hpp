@@ -35,6 +35,9 @@ struct WorkShape {
     bool grad_accumulation_fused =
         true;                   // wgrad GEMM adds into fp32 main gradients (Megatron); else separate kernels
     bool gradient_fp32 = true;  // gradients accumulated in fp32 (4 bytes), else in `precision`
+    // RMS norms as transformers' LlamaRMSNorm writes them: an fp32 copy of 16-bit inputs and the normalised
+    // product are kept for the backward.
+    bool composite_norms = false;
     // Separate: logits, their fp32 copy and its gradient are three tensors. InPlace: the copy turns into
     // probabilities and those into the gradient. Fused: one kernel on the logits, which turn into their
     // gradient. LogSoftmax: PyTorch's eager cross entropy of the fp32 copy, of logits that are let go before
@@ -53,8 +56,9 @@ struct SavedTensor {
     std::string name;
     double bytes = 0;
     // What recompute frees: Boundary is the layer's input, kept even by full recompute; Selective is dropped
-    // by selective and full recompute (the attention core); Full is dropped by full recompute alone.
-    enum class Keep : std::uint8_t { Boundary, Full, Selective } keep = Keep::Full;
+    // by selective and full recompute (the attention core); Full is dropped by full recompute alone; Restart
+    // is a layer's input that the backward does not read, kept by full recompute alone.
+    enum class Keep : std::uint8_t { Boundary, Full, Selective, Restart } keep = Keep::Full;
 };
 
 // Recomputation operation by operation: the outputs of fused attention, of the reduce-scatters of sequence

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <optional>
 
 #include "base/check.hpp"
 #include "base/nearest.hpp"
 #include "models/hardware/cluster_json.hpp"
+#include "models/hardware/profile_document_json.hpp"
 
 namespace tw {
 namespace {
@@ -58,6 +60,48 @@ Result<Cluster> cluster_of(const NodeType& type, const Device& device, int size,
         cluster.groups.push_back({type, device, size / type.devices});
     }
     return cluster;
+}
+
+// The number after a colon; nullopt where it is none in [1, kMaxClusterDevices].
+std::optional<int> read_size(std::string_view digits) {
+    int size = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    if (error != std::errc() || end != digits.data() + digits.size() || size < 1 || size > kMaxClusterDevices)
+        return std::nullopt;
+    return size;
+}
+
+Error no_size(std::string_view digits, std::string_view text, const std::string& example) {
+    return {ErrorCode::Usage,
+            "the size '" + std::string(digits) + "' is no whole number of devices in [1, " +
+                std::to_string(kMaxClusterDevices) + "]",
+            "--cluster " + std::string(text), "for example " + example};
+}
+
+// A cluster document; or a profile document, with a size after it or without.
+Result<Cluster> load_document(std::string_view text) {
+    const std::size_t colon = text.rfind(".json:");
+    const bool sized = colon != std::string_view::npos;
+    const std::string_view path = sized ? text.substr(0, colon + 5) : text;
+    const std::string_view digits = sized ? text.substr(colon + 6) : std::string_view();
+    auto document = read_json_file(std::string(path));
+    if (!document) return document.errors();
+    if (document->is_object() && document->value("schema", Json()) == "trainwright/profile") {
+        const auto size = sized ? read_size(digits) : std::optional<int>(0);
+        if (!size) return no_size(digits, text, std::string(path) + ":8");
+        const auto profile = decode_profile_document(*document, path);
+        if (!profile) return profile.errors();
+        return cluster_of_document(*profile, path, *size);
+    }
+    if (sized)
+        return Error{ErrorCode::Usage, "a size after a cluster's document, which says its own",
+                     "--cluster " + std::string(text), "--cluster " + std::string(path)};
+    auto cluster = cluster_from_json(*document, "");
+    if (cluster) return cluster;
+    Errors errors = cluster.errors();
+    for (Error& error : errors)
+        error.context = std::string(path) + ": " + error.context;
+    return errors;
 }
 
 }  // namespace
@@ -141,6 +185,10 @@ NodeType part_of_node(NodeType type, int devices) {
     type.host_memory = Bytes(static_cast<std::int64_t>(as_double(type.host_memory) * share));
     type.devices_per_tray = std::min(type.devices_per_tray, devices);
     type.devices = devices;
+    // The devices kept are the first; a port that is gone with the others leaves them without one.
+    if (!type.nearest_nics.empty()) type.nearest_nics.resize(static_cast<std::size_t>(devices));
+    for (const NearestNic& near : type.nearest_nics)
+        type.nics = std::max(type.nics, near.nic + 1);
     return type;
 }
 
@@ -175,22 +223,21 @@ Result<Device> load_device(std::string_view name) {
 
 Result<NodeType> load_node_type(std::string_view name) {
     if (const NodeType* type = find_node_type(lower(name))) return *type;
-    return Error{ErrorCode::Usage, "unknown node type '" + std::string(name) + "'", "",
-                 unknown_name_hint(name, node_type_names())};
+    std::string hint = unknown_name_hint(name, node_type_names());
+    if (const Device* device = find_device(lower(name)); device && find_node_type(device->default_node))
+        hint = "it is a device; a node of it is '" + device->default_node + "'";
+    return Error{ErrorCode::Usage, "unknown node type '" + std::string(name) + "'", "", std::move(hint)};
 }
 
 Result<Cluster> load_cluster(std::string_view text) {
-    if (text.ends_with(".json") || text.find('/') != std::string_view::npos) {
-        auto document = read_json_file(std::string(text));
-        if (!document) return document.errors();
-        auto cluster = cluster_from_json(*document, "");
-        if (cluster) return cluster;
-        Errors errors = cluster.errors();
-        for (Error& error : errors)
-            error.context = std::string(text) + ": " + error.context;
-        return errors;
-    }
+    if (text.ends_with(".json") || text.find('/') != std::string_view::npos ||
+        text.find(".json:") != std::string_view::npos)
+        return load_document(text);
     const std::string context = "--cluster " + std::string(text);
+    if (const std::size_t at = text.find(".json:"); at != std::string_view::npos) {
+        return Error{ErrorCode::Usage, "a document says its own size", context,
+                     "--cluster " + std::string(text.substr(0, at + 5))};
+    }
     const std::size_t colon = text.find(':');
     const std::string name = lower(text.substr(0, colon));
     const NodeType* type = find_node_type(name);
@@ -202,16 +249,9 @@ Result<Cluster> load_cluster(std::string_view text) {
     }
     if (colon == std::string_view::npos) return cluster_of(*type, *device, type->devices, text);
     const std::string_view digits = text.substr(colon + 1);
-    int size = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
-    if (error != std::errc() || end != digits.data() + digits.size() || size < 1 ||
-        size > kMaxClusterDevices) {
-        return Error{ErrorCode::Usage,
-                     "the size '" + std::string(digits) + "' is no whole number of devices in [1, " +
-                         std::to_string(kMaxClusterDevices) + "]",
-                     context, "for example " + name + ":" + std::to_string(type->devices * 8)};
-    }
-    return cluster_of(*type, *device, size, text);
+    const auto size = read_size(digits);
+    if (!size) return no_size(digits, text, name + ":" + std::to_string(type->devices * 8));
+    return cluster_of(*type, *device, *size, text);
 }
 
 Precision default_precision(const Cluster& cluster) {

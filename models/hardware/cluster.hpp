@@ -35,6 +35,13 @@ struct Device {
 enum class IntraNodeLink : std::uint8_t { None, NvSwitch, NvLinkMesh, NvLinkPairs, Pcie, SharedMemory };
 std::string_view to_string(IntraNodeLink link);  // "none", "nvswitch", "nvlink-mesh", ...
 
+// The network port nearest to a device, as a topology dump tells it.
+struct NearestNic {
+    int nic = 0;       // of the node's, from 0
+    int distance = 0;  // 1: one PCI switch between them (PIX), 2 PXB, 3 PHB, 4 NODE, 5 SYS
+    friend bool operator==(const NearestNic&, const NearestNic&) = default;
+};
+
 struct NodeType {
     std::string name;          // "dgx-h100"
     std::string description;   // "AWS p4d.24xlarge"; may be empty
@@ -50,7 +57,8 @@ struct NodeType {
     bool nvls = false;              // in-switch reduction
     BytesPerSecond pcie_bandwidth;  // host to device, per device and direction
     Bytes host_memory;
-    double usd_per_device_hour = 0;  // 0: unknown
+    double usd_per_device_hour = 0;        // 0: unknown
+    std::vector<NearestNic> nearest_nics;  // of each device; empty: unknown
     std::string source;
 
     friend bool operator==(const NodeType&, const NodeType&) = default;
@@ -103,8 +111,9 @@ struct GroupPlacement {
 };
 
 // "h100:64", "dgx-h100:128" (sizes in devices; a multiple of a node's devices, or fewer than one node;
-// without a size one node), or the path of a JSON document (it contains '/' or ends in ".json";
-// cluster_json.hpp describes it). Names are compared without regard to case. Unknown names list the nearest.
+// without a size one node), the path of a cluster document (it contains '/' or ends in ".json";
+// cluster_json.hpp describes it) or that of a profile that measured or imported its node, with or without a
+// size ("my.profile.json:64"). Names are compared without regard to case. Unknown names list the nearest.
 Result<Cluster> load_cluster(std::string_view text);
 std::vector<std::string> cluster_names();    // node types and devices, sorted
 std::vector<std::string> node_type_names();  // sorted

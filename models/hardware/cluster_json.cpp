@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/document_kind.hpp"
 #include "base/nearest.hpp"
 #include "models/data/embedded.hpp"
 
@@ -145,6 +146,26 @@ void read_node_links(const JsonObject& object, NodeType& type) {
     type.pcie_bandwidth = BytesPerSecond(object.number("pcie_bandwidth_bytes_per_s", 1e3, kMaxBandwidth));
 }
 
+// "nearest_nics": [[0, 1], [0, 1], [1, 5]]: of each device the port and the distance to it.
+void read_nearest_nics(const JsonObject& object, NodeType& type) {
+    const Json* list = object.find("nearest_nics");
+    if (list == nullptr) return;
+    const auto whole = [](const Json& value, int low, int high) {
+        return value.is_number_integer() && value.get<std::int64_t>() >= low &&
+               value.get<std::int64_t>() <= high;
+    };
+    bool good = list->is_array() && list->size() == static_cast<std::size_t>(type.devices);
+    for (const Json& pair : good ? *list : Json::array()) {
+        good = good && pair.is_array() && pair.size() == 2 && whole(pair[0], 0, type.nics - 1) &&
+               whole(pair[1], 1, 5);
+        if (good) type.nearest_nics.push_back({pair[0].get<int>(), pair[1].get<int>()});
+    }
+    if (!good) {
+        object.error("nearest_nics", "one pair [port, distance] a device: ports from 0 to " +
+                                         std::to_string(type.nics - 1) + ", distances from 1 to 5");
+    }
+}
+
 // A name of a shipped device or an inline definition.
 Device read_device_of_node(const JsonObject& object, Errors& errors) {
     const Json* value = object.find("device");
@@ -178,6 +199,7 @@ NodeDefinition read_node(const Json& document, const std::string& pointer, bool 
                                              " devices");
     }
     read_node_links(object, type);
+    read_nearest_nics(object, type);
     type.host_memory = Bytes(object.integer_or("host_memory_bytes", 0, 0, kMaxMemory));
     type.usd_per_device_hour = object.number_or("usd_per_device_hour", 0, 0, 1e6);
     type.source = read_sources(
@@ -283,6 +305,9 @@ Result<NodeDefinition> node_from_json(const Json& document, const std::string& p
 }
 
 Result<Cluster> cluster_from_json(const Json& document, const std::string& pointer) {
+    if (pointer.empty()) {
+        if (const Status kind = check_document_kind(document, "cluster"); !kind) return kind.errors();
+    }
     Errors errors;
     const JsonObject object(document, pointer, errors);
     if (!document.is_object()) return errors;
@@ -365,6 +390,8 @@ Json node_to_json(const NodeType& type, const Device& device) {
     put_number(object, "pcie_bandwidth_bytes_per_s", type.pcie_bandwidth.value);
     put_number(object, "host_memory_bytes", as_double(type.host_memory));
     put_number(object, "usd_per_device_hour", type.usd_per_device_hour);
+    for (const NearestNic& near : type.nearest_nics)
+        object["nearest_nics"].push_back(Json::array({near.nic, near.distance}));
     put_text(object, "sources", type.source);
     return object;
 }

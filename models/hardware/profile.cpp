@@ -99,7 +99,8 @@ struct Estimate {
         }
         for (const GemmFormEntry& form : profile.gemm_forms) {
             if (form.form != gemm.form) continue;
-            estimate.seconds *= form.factor;
+            estimate.seconds *= form.factor * std::exp(form.residual.at(rows, static_cast<double>(shape.n),
+                                                                        static_cast<double>(shape.k)));
             estimate.sigma = combine(estimate.sigma, form.fit.sigma);
             estimate.scaled = estimate.scaled || !form.fit.scaled_from.empty();
         }
@@ -153,7 +154,8 @@ struct Estimate {
             estimate.scaled = !copy || !profile.memory_fit.scaled_from.empty();
             return estimate;
         }
-        estimate.seconds = memory_seconds(profile.memory, m.bytes, entry->efficiency, entry->extra_latency_s);
+        estimate.seconds = memory_seconds(profile.memory, m.bytes, entry->efficiency, entry->extra_latency_s,
+                                          entry->cached_efficiency);
         estimate.sigma = combine(profile.memory_fit.sigma, entry->fit.sigma);
         estimate.scaled = !entry->fit.scaled_from.empty() || !profile.memory_fit.scaled_from.empty();
         return estimate;
@@ -206,9 +208,9 @@ KernelEstimate kernel_time(const HardwareProfile& profile, const Op& op) {
 }
 
 std::optional<CollectiveEstimate> measured_collective(const HardwareProfile& profile, CollectiveKind kind,
-                                                      int group_size, double bytes) {
+                                                      int group_size, double bytes, int nodes) {
     for (const CollectiveEntry& entry : profile.collectives) {
-        if (entry.kind != kind || entry.group_size != group_size) continue;
+        if (entry.kind != kind || entry.group_size != group_size || entry.nodes != nodes) continue;
         CollectiveEstimate estimate;
         estimate.seconds = collective_seconds(entry.curve, bytes);
         estimate.sigma = entry.fit.sigma;

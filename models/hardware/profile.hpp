@@ -1,7 +1,7 @@
 // How fast one device, and the links inside its usual node, really run: parameters of the curves in curves/,
 // fitted to published microbenchmarks by scripts/fit_profiles, each with its source, its range and its error
 // on shapes that the fit never saw. Documents: models/data/profiles/<device>.json, schema
-// "trainwright/profile" version 1.
+// "trainwright/profile" version 2.
 //
 // Units: seconds, bytes, bytes/s, FLOP/s. Collective sizes are nccl-tests' size column (CollectiveOp::bytes).
 #pragma once
@@ -58,6 +58,7 @@ struct GemmEntry {
 struct GemmFormEntry {
     GemmForm form = GemmForm::Forward;
     double factor = 1;
+    ResidualGrid residual;  // beyond the factor, by size; empty: the same for all
     FitRecord fit;
     friend bool operator==(const GemmFormEntry&, const GemmFormEntry&) = default;
 };
@@ -86,6 +87,8 @@ struct MemoryEntry {
     bool backward = false;
     double efficiency = 1;       // of the copy bandwidth
     double extra_latency_s = 0;  // beyond the plain kernel's
+    // Of the cache's bandwidth, where the traffic fits: a kernel that arithmetic bounds gains nothing there.
+    double cached_efficiency = 0;  // 0: as `efficiency`, at most 1
     FitRecord fit;
     friend bool operator==(const MemoryEntry&, const MemoryEntry&) = default;
 };
@@ -108,11 +111,22 @@ struct HostEntry {
 
 struct CollectiveEntry {
     CollectiveKind kind = CollectiveKind::AllReduce;
-    int group_size = 8;  // all within one node
+    int group_size = 8;
+    int nodes = 1;  // that the group spans, group_size / nodes on each, alone on their network
     CollectiveCurve curve;
     Range bytes;
     FitRecord fit;
     friend bool operator==(const CollectiveEntry&, const CollectiveEntry&) = default;
+};
+
+// What times of kernels are multiplied by while something runs beside them.
+struct InterferenceEntry {
+    // "ranks": every device of the node computes; "communication": a transfer; "step": the rest of a whole
+    // step (memory that is touched anew, the executor's other threads).
+    std::string beside;
+    double products = 1, attention = 1, memory = 1, communication = 1;
+    FitRecord fit;
+    friend bool operator==(const InterferenceEntry&, const InterferenceEntry&) = default;
 };
 
 struct HardwareProfile {
@@ -128,6 +142,8 @@ struct HardwareProfile {
     std::vector<ConvolutionEntry> convolution;
     std::vector<HostEntry> host;
     std::vector<CollectiveEntry> collectives;
+    std::vector<InterferenceEntry> interference;
+    double memory_outside_bytes = 0;  // of a process, beside what it allocates; 0: not measured
 
     friend bool operator==(const HardwareProfile&, const HardwareProfile&) = default;
 };
@@ -139,11 +155,12 @@ struct HardwareProfile {
 using KernelEstimate = CurveEstimate;
 KernelEstimate kernel_time(const HardwareProfile& profile, const Op& op);
 
-// A collective among `group_size` devices of one node, where the profile measured that kind and size of
-// group; sizes outside the measured range are extrapolated along the outermost lines and flagged.
+// A collective among `group_size` devices of `nodes` nodes, equally many of each, where the profile measured
+// that kind and such a group; sizes outside the measured range are extrapolated along the outermost lines and
+// flagged.
 using CollectiveEstimate = CurveEstimate;
 std::optional<CollectiveEstimate> measured_collective(const HardwareProfile& profile, CollectiveKind kind,
-                                                      int group_size, double bytes);
+                                                      int group_size, double bytes, int nodes = 1);
 
 // Host seconds of one dispatch in a mode ("eager", "graph"); nullopt where unknown.
 std::optional<double> host_dispatch_seconds(const HardwareProfile& profile, std::string_view mode);

@@ -8,7 +8,6 @@ namespace tw {
 namespace {
 
 constexpr double kHuge = 1e30;
-constexpr int kVersion = 1;
 
 constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16,
                                     Precision::Fp8};
@@ -191,8 +190,14 @@ Json gemm_json(const GemmEntry& entry) {
     return o;
 }
 
-GemmFormEntry read_form(const JsonObject& o, Errors&) {
-    return {read_enum(o, "form", kForms), positive(o, "factor"), read_fit(o)};
+GemmFormEntry read_form(const JsonObject& o, Errors& errors) {
+    GemmFormEntry entry;
+    entry.form = read_enum(o, "form", kForms);
+    entry.factor = positive(o, "factor");
+    entry.fit = read_fit(o);
+    if (const Json* grid = o.find("residual_grid"))
+        entry.residual = read_grid(*grid, o.pointer("residual_grid"), errors);
+    return entry;
 }
 
 Json form_json(const GemmFormEntry& entry) {
@@ -200,6 +205,7 @@ Json form_json(const GemmFormEntry& entry) {
     o["form"] = to_string(entry.form);
     o["factor"] = entry.factor;
     write_fit(o, entry.fit);
+    if (!entry.residual.empty()) o["residual_grid"] = grid_json(entry.residual);
     return o;
 }
 
@@ -249,6 +255,7 @@ MemoryEntry read_memory(const JsonObject& o, Errors&) {
     entry.backward = o.boolean("backward");
     entry.efficiency = o.number("efficiency", 1e-6, 100);
     entry.extra_latency_s = o.number_or("extra_latency_s", 0, 0, 1);
+    entry.cached_efficiency = o.number_or("cached_efficiency", 0, 0, 100);
     entry.fit = read_fit(o);
     return entry;
 }
@@ -259,6 +266,7 @@ Json memory_json(const MemoryEntry& entry) {
     o["backward"] = entry.backward;
     o["efficiency"] = entry.efficiency;
     o["extra_latency_s"] = entry.extra_latency_s;
+    if (entry.cached_efficiency > 0) o["cached_efficiency"] = entry.cached_efficiency;
     write_fit(o, entry.fit);
     return o;
 }
@@ -303,6 +311,10 @@ CollectiveEntry read_collective(const JsonObject& o, Errors& errors) {
     CollectiveEntry entry;
     entry.kind = read_enum(o, "kind", kCollectives);
     entry.group_size = static_cast<int>(o.integer("group_size", 2, 1 << 20));
+    entry.nodes = static_cast<int>(o.integer_or("nodes", 1, 1, 1 << 20));
+    if (entry.group_size % entry.nodes != 0)
+        o.error("nodes", std::to_string(entry.group_size) + " devices are not spread evenly over " +
+                             std::to_string(entry.nodes) + " nodes");
     const Json& lines = o.array("lines");
     if (lines.empty() || lines.size() > 3) o.error("lines", "one to three lines alpha + bytes / rate");
     std::size_t index = 0;
@@ -320,6 +332,7 @@ Json collective_json(const CollectiveEntry& entry) {
     Json o;
     o["kind"] = to_string(entry.kind);
     o["group_size"] = entry.group_size;
+    if (entry.nodes > 1) o["nodes"] = entry.nodes;
     Json lines = Json::array();
     for (const AlphaBeta& line : entry.curve.lines) {
         Json l;
@@ -329,6 +342,28 @@ Json collective_json(const CollectiveEntry& entry) {
     }
     o["lines"] = lines;
     o["bytes"] = range_json(entry.bytes);
+    write_fit(o, entry.fit);
+    return o;
+}
+
+InterferenceEntry read_interference(const JsonObject& o, Errors&) {
+    InterferenceEntry entry;
+    entry.beside = o.string("beside");
+    entry.products = positive(o, "products");
+    entry.attention = positive(o, "attention");
+    entry.memory = positive(o, "memory");
+    entry.communication = positive_or(o, "communication", 1);
+    entry.fit = read_fit(o);
+    return entry;
+}
+
+Json interference_json(const InterferenceEntry& entry) {
+    Json o;
+    o["beside"] = entry.beside;
+    o["products"] = entry.products;
+    o["attention"] = entry.attention;
+    o["memory"] = entry.memory;
+    o["communication"] = entry.communication;
     write_fit(o, entry.fit);
     return o;
 }
@@ -356,10 +391,7 @@ Json entries_json(const std::vector<Entry>& entries, Json (*write)(const Entry&)
 
 }  // namespace
 
-Result<HardwareProfile> decode_profile(const Json& document, std::string_view name) {
-    Errors errors;
-    const JsonObject o(document, "", errors);
-    read_schema(o, "profile", kVersion);
+HardwareProfile read_profile(const JsonObject& o, Errors& errors) {
     HardwareProfile profile;
     profile.name = o.string("name");
     profile.description = o.string("description");
@@ -387,17 +419,16 @@ Result<HardwareProfile> decode_profile(const Json& document, std::string_view na
     profile.convolution = read_entries(o, "convolution", errors, read_convolution);
     profile.host = read_entries(o, "host", errors, read_host);
     profile.collectives = read_entries(o, "collectives", errors, read_collective);
-    o.finish();
-    for (Error& error : errors)
-        error.context = std::string(name) + ": " + error.context;
-    if (!errors.empty()) return errors;
+    if (o.has("interference"))
+        profile.interference = read_entries(o, "interference", errors, read_interference);
+    profile.memory_outside_bytes = o.number_or("memory_outside_bytes", 0, 0, kHuge);
     return profile;
 }
 
 Json encode_profile(const HardwareProfile& profile) {
     Json o;
     o["schema"] = "trainwright/profile";
-    o["version"] = kVersion;
+    o["version"] = kProfileVersion;
     o["name"] = profile.name;
     o["description"] = profile.description;
     o["gemm"] = entries_json(profile.gemm, gemm_json);
@@ -418,6 +449,9 @@ Json encode_profile(const HardwareProfile& profile) {
     o["convolution"] = entries_json(profile.convolution, convolution_json);
     o["host"] = entries_json(profile.host, host_json);
     o["collectives"] = entries_json(profile.collectives, collective_json);
+    if (!profile.interference.empty())
+        o["interference"] = entries_json(profile.interference, interference_json);
+    if (profile.memory_outside_bytes > 0) o["memory_outside_bytes"] = profile.memory_outside_bytes;
     return o;
 }
 

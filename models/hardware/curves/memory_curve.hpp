@@ -18,8 +18,9 @@ struct MemoryCurve {
     friend bool operator==(const MemoryCurve&, const MemoryCurve&) = default;
 };
 
-// efficiency > 0. `extra_latency_s`: of the class, beyond a plain kernel's.
+// efficiency > 0. `extra_latency_s`: of the class, beyond a plain kernel's. `cached_efficiency`: of the
+// cache's bandwidth; 0: `efficiency`, at most 1.
 double memory_seconds(const MemoryCurve& curve, double bytes, double efficiency = 1,
-                      double extra_latency_s = 0);
+                      double extra_latency_s = 0, double cached_efficiency = 0);
 
 }  // namespace tw
