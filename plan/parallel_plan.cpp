@@ -34,6 +34,7 @@ WorkShape ParallelPlan::work_shape(const LayerGraph& graph) const {
     const FrameworkDefaults& kernels = framework_defaults(framework);
     shape.fused_elementwise = kernels.fused_elementwise;
     shape.autocast = precision.autocast;
+    shape.composite_norms = kernels.composite_norms;
     shape.grad_accumulation_fused = kernels.grad_accumulation_fused;
     shape.loss = kernels.loss;
     shape.gradient_fp32 = precision.gradient_fp32;

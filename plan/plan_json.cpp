@@ -6,9 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "base/document_kind.hpp"
 #include "base/nearest.hpp"
 #include "models/data/embedded.hpp"
 #include "models/hardware/cluster_json.hpp"
+#include "plan/check_plan.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/plan_order.hpp"
 #include "plan/stage_partition.hpp"
@@ -278,17 +280,20 @@ std::optional<LayerGraph> read_model(const JsonObject& model, PlanDocument& docu
 }
 
 // Whether the schedule's generator still makes the order that the document was written for.
-void check_digest(const JsonObject& root, const ParallelPlan& plan, const Errors& errors) {
+void check_digest(const JsonObject& root, const LayerGraph* graph, const Cluster& cluster,
+                  const ParallelPlan& plan, const Errors& errors) {
     if (!root.has("order_digest")) return;
     const std::string digest = root.string("order_digest");
-    if (!errors.empty()) return;
+    if (!errors.empty() || graph == nullptr) return;
     const auto order = plan_order(plan);
     if (!order) return;  // an illegal shape: check_plan says so
     if (const std::string now = order_digest(*order); now != digest) {
+        // Of an illegal plan its violations matter more; whoever has it checked is told them.
+        if (!check_plan(*graph, cluster, plan).errors.empty()) return;
         root.error("order_digest",
                    fmt::format("the order of schedule {} is {} here, {} where the plan was written",
                                plan.schedule, now, digest),
-                   "remove \"order_digest\" to run the schedule as it is now");
+                   "remove \"order_digest\" where the plan was changed on purpose");
     }
 }
 
@@ -368,6 +373,7 @@ Result<PlanDocument> plan_document_from_json(const Json& json, std::string_view 
         errors.front().context = std::string(name);
         return errors;
     }
+    if (const Status kind = check_document_kind(json, "plan", name); !kind) return kind.errors();
     read_schema(root, "plan", kPlanVersion);
     std::optional<LayerGraph> graph;
     if (const auto model = member(root, "model", errors)) {
@@ -390,7 +396,7 @@ Result<PlanDocument> plan_document_from_json(const Json& json, std::string_view 
     } else {
         root.error("plan", "required key is missing");
     }
-    check_digest(root, document.plan, errors);
+    check_digest(root, graph ? &*graph : nullptr, document.cluster, document.plan, errors);
     root.finish();
     if (!errors.empty()) {
         for (Error& error : errors)

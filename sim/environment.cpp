@@ -39,7 +39,9 @@ Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cl
             errors.insert(errors.end(), profile.errors().begin(), profile.errors().end());
             continue;
         }
-        environment->dispatch_s = std::max(environment->dispatch_s, dispatch_seconds(*profile));
+        // A processor's own dispatches are part of its operations (sim/cost/one_thread.hpp).
+        if (group.device.architecture != "cpu")
+            environment->dispatch_s = std::max(environment->dispatch_s, dispatch_seconds(*profile));
         environment->profiles.push_back(std::move(*profile));
     }
     if (!errors.empty()) return errors;

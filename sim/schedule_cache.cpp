@@ -42,7 +42,8 @@ Key lowered_key(const OrderedSchedule* ordered, const LoweringOptions& o) {
                o.tied_embeddings,
                o.grad_norm,
                o.offload_activations,
-               o.parameter_server};
+               o.parameter_server,
+               o.collectives_on_compute};
     key.insert(key.end(), o.buckets.begin(), o.buckets.end());
     return key;
 }
@@ -57,6 +58,18 @@ std::int64_t size_of(const OrderedSchedule& s) {
 std::int64_t size_of(const LoweredSchedule& s) {
     return static_cast<std::int64_t>(s.schedule.instruction_count() * (sizeof(Instruction) + 32) +
                                      s.compiled.nodes() * 20 + 4096);
+}
+
+// The same instructions, collectives over replicas in the lane of the compute instructions.
+Schedule on_one_thread(const Schedule& schedule) {
+    Schedule one = schedule;
+    for (RankProgram& program : one.programs) {
+        for (Instruction& in : program.instructions) {
+            if (in.stream == Stream::Dp && in.group == 0 && in.opcode != Opcode::GradNorm)
+                in.stream = Stream::Compute;
+        }
+    }
+    return one;
 }
 
 }  // namespace
@@ -85,7 +98,8 @@ Result<std::shared_ptr<const LoweredSchedule>> lower_and_compile(
     std::shared_ptr<const OrderedSchedule> ordered, const LoweringOptions& options) {
     auto lowered = std::make_shared<LoweredSchedule>();
     lowered->schedule = lower(ordered->order, ordered->name, options);
-    auto compiled = compile_schedule(lowered->schedule);
+    auto compiled = options.collectives_on_compute ? compile_schedule(on_one_thread(lowered->schedule))
+                                                   : compile_schedule(lowered->schedule);
     if (!compiled) return compiled.errors();
     lowered->compiled = std::move(*compiled);
     const bool passes_move_memory =

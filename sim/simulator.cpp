@@ -22,8 +22,10 @@ Result<Simulator::Prepared> Simulator::order(const ParallelPlan& plan) const {
     Prepared prepared;
     const std::vector<std::uint16_t> ranks = rank_of_stage(**generator, shape);
     prepared.costs = std::make_unique<PlanCost>(*environment_, plan, ranks, shapes_);
-    // SimTime holds 106 days; a rank that works longer than 10 on one step is no plan.
-    constexpr double kLongestStep = 864000.0;
+    // SimTime holds 106 days; a rank that works longer than 10 on one step is no plan, nor are stages that
+    // take 40 one after the other.
+    constexpr double kLongestStep = 864000.0, kLongestStages = 4 * kLongestStep;
+    double stages_s = 0;
     for (int s = 0; s < prepared.costs->stages(); ++s) {
         const StageCostSet& stage = prepared.costs->stage(s);
         const double work =
@@ -36,6 +38,12 @@ Result<Simulator::Prepared> Simulator::order(const ParallelPlan& plan) const {
                          fmt::format("one step would keep a device busy for {:.0f} days", step / 86400.0),
                          summary(plan), "a smaller global batch or shorter sequences"};
         }
+        stages_s += step / plan.virtual_stages;
+    }
+    if (stages_s > kLongestStages) {
+        return Error{ErrorCode::Usage,
+                     fmt::format("the stages of one step add up to {:.0f} days", stages_s / 86400.0),
+                     summary(plan), "a smaller global batch or shorter sequences"};
     }
     if (!plan.order.empty()) {  // a few plans that were read, not searched: not worth a place in the cache
         auto order = plan_order(plan);
@@ -56,7 +64,8 @@ Result<Simulator::Prepared> Simulator::order(const ParallelPlan& plan) const {
 }
 
 Status Simulator::lower(const ParallelPlan& plan, Prepared& prepared) const {
-    const LoweringOptions options = lowering_options(environment_->graph, plan, prepared.costs->parameters());
+    LoweringOptions options = lowering_options(environment_->graph, plan, prepared.costs->parameters());
+    options.collectives_on_compute = prepared.costs->shape(0).executor;
     auto lowered = schedules_.lowered(prepared.ordered, options);
     if (!lowered) return lowered.errors();
     prepared.lowered = std::move(*lowered);

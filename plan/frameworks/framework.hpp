@@ -40,6 +40,10 @@ struct FrameworkDefaults {
     // Dispatches of an optimizer step for each parameter tensor: PyTorch's fused AdamW and zero_grad visit
     // each one (1.65 us where a dispatch takes 7.7: the measurement of sim/cost/host_dispatch.hpp).
     double step_dispatches = 0.22;
+    bool composite_norms = false;  // WorkShape::composite_norms
+    // This project's executor: on processors it runs and allocates what executor_work.hpp says, and its one
+    // thread computes, dispatches and moves messages.
+    bool own_executor = false;
     bool compiled = false;  // torch.compile or XLA: point-wise chains become one kernel
     WorkShape::Loss loss = WorkShape::Loss::Separate;
     bool dropout = false;                 // 0.1 on hidden states and attention

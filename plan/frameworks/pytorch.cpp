@@ -28,6 +28,9 @@ constexpr std::array kFactsTransformers = {
                   "transformers loss/loss_utils.py, ForCausalLMLoss: logits.float()"},
     FrameworkFact{"gelu_new", "an operation after the other",
                   "transformers activations.py, NewGELUActivation"},
+    FrameworkFact{
+        "composite_norms", "RMS norms keep an fp32 copy and the normalised product",
+        "transformers models/llama/modeling_llama.py, LlamaRMSNorm; tensors saved by its autograd graph"},
 };
 
 constexpr FrameworkDefaults pytorch(std::string_view name, std::string_view versions) {
@@ -68,6 +71,7 @@ constexpr FrameworkDefaults make_transformers(bool pure) {
     d.versions = pure ? "Hugging Face transformers 5, eager, parameters and states in bf16"
                       : "Hugging Face transformers 5, eager under autocast";
     d.host = HostCode::Transformers;
+    d.composite_norms = true;
     d.loss = WorkShape::Loss::LogSoftmax;
     d.facts = kFactsTransformers;
     return d;
@@ -78,6 +82,7 @@ constexpr FrameworkDefaults make_trainwright() {
     d.name = "trainwright";
     d.versions = "this project's executor";
     d.overlap_grad_reduce = d.overlap_p2p = true;
+    d.own_executor = true;
     return d;
 }
 

@@ -12,13 +12,24 @@ std::string product_text(const ParallelPlan& plan) {
     return fmt::format("tp {} * pp {} * cp {}", plan.mesh.tp, plan.mesh.pp, plan.mesh.cp);
 }
 
+// Whether shipped nodes of the cluster's kind make `devices`: a part of one, or whole ones.
+bool whole_nodes(const Cluster& cluster, std::int64_t devices) {
+    if (cluster.groups.size() != 1) return true;
+    const auto shipped = load_node_type(cluster.groups.front().type.name);
+    return !shipped || devices <= shipped->devices || devices % shipped->devices == 0;
+}
+
 // Other sizes of the cluster, or another degree of one axis that divides what the others leave and suits the
 // model.
 std::string nearest_mesh(const RuleContext& context, std::int64_t world, std::int64_t model) {
     const DeviceMesh& mesh = context.plan.mesh;
-    const std::int64_t below = world / model * model;
-    std::string hint = below > 0 ? fmt::format("use {} or {} devices", below, below + model)
-                                 : fmt::format("use {} devices", below + model);
+    std::int64_t below = world / model * model, above = below + model;
+    while (below > 0 && !whole_nodes(context.cluster, below))
+        below -= model;
+    while (!whole_nodes(context.cluster, above))
+        above += model;
+    std::string hint =
+        below > 0 ? fmt::format("use {} or {} devices", below, above) : fmt::format("use {} devices", above);
     std::vector<std::int64_t> legal;
     if (mesh.pp > 1 && world % (model / mesh.pp) == 0) {
         for (const std::int64_t pp : divisors(world / (model / mesh.pp))) {
@@ -78,8 +89,9 @@ void check_mesh(const RuleContext& context, PlanCheck& check) {
         refuse(context, check, PlanKnob::Dp,
                "dp is derived: " + std::to_string(world) + " devices / (" + product +
                    ") = " + std::to_string(dp) + ", the plan says " + std::to_string(plan.mesh.dp),
-               "dp " + std::to_string(dp) + ", or a cluster of " + std::to_string(model * plan.mesh.dp) +
-                   " devices");
+               whole_nodes(context.cluster, model * plan.mesh.dp)
+                   ? fmt::format("dp {}, or a cluster of {} devices", dp, model * plan.mesh.dp)
+                   : fmt::format("dp {}", dp));
     }
     int node = 0;  // the smallest node that a tensor-parallel group may land on
     for (const NodeGroup& group : context.cluster.groups) {

@@ -39,6 +39,10 @@ struct LoweringOptions {
     // back (Broadcast), instead of an all-reduce. Where there are no replicas (grad_sync None, one replica a
     // stage) there is no server.
     bool parameter_server = false;
+    // The thread that computes also moves messages (the executor on processors): collectives over replicas
+    // take its time, whatever stands beside them. For simulations alone: no instruction changes, only what
+    // shares a lane.
+    bool collectives_on_compute = false;
 };
 
 // CHECKs that the order does not wait for itself (check_order says whether); legality is the generator's and

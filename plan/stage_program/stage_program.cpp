@@ -56,15 +56,16 @@ bool runs_again(RecomputeMode mode, RecomputeLevel level) {
 }
 
 bool dropped(const LayerWork& work, RecomputeMode mode, SavedTensor::Keep keep) {
+    using Keep = SavedTensor::Keep;
     switch (mode) {
         case RecomputeMode::None:
-            return false;
+            return keep == Keep::Restart;
         case RecomputeMode::Selective:
-            return keep == SavedTensor::Keep::Selective;
+            return keep == Keep::Selective || keep == Keep::Restart;
         case RecomputeMode::SelectiveOps:
-            return work.by_op && keep != SavedTensor::Keep::Boundary;
+            return work.by_op ? keep != Keep::Boundary && keep != Keep::Restart : keep == Keep::Restart;
         case RecomputeMode::Full:
-            return keep != SavedTensor::Keep::Boundary;
+            return keep != Keep::Boundary && keep != Keep::Restart;
     }
     return false;
 }

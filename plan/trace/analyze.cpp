@@ -144,13 +144,13 @@ std::vector<StepAnalysis> analyze_steps(const Trace& trace) {
         step.step = static_cast<int>(s);
         step.begin = s == 0 ? begin : ends[s - 1];
         step.end = ends.empty() ? begin : ends[s];
-        SimTime idle = 0;
+        double idle = 0;  // of thousands of ranks, hours each: more than SimTime holds
         for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
             step.ranks.push_back(analyze_rank_step(by_step[s][r], all_work[r], step.period()));
-            idle += step.ranks.back().idle;
+            idle += static_cast<double>(step.ranks.back().idle);
         }
         const double available = static_cast<double>(step.period()) * static_cast<double>(trace.ranks.size());
-        step.bubble_fraction = available > 0 ? static_cast<double>(idle) / available : 0;
+        step.bubble_fraction = available > 0 ? idle / available : 0;
         out.push_back(std::move(step));
     }
     return out;

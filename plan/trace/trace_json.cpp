@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/document_kind.hpp"
 #include "base/nearest.hpp"
 
 namespace tw {
@@ -274,6 +275,7 @@ void write_trace(const Trace& trace, std::ostream& out) {
 }
 
 Result<Trace> trace_from_json(const Json& json) {
+    if (const Status kind = check_document_kind(json, "trace"); !kind) return kind.errors();
     Errors errors;
     Trace trace = TraceReader(errors).read(json);
     if (!errors.empty()) return errors;

@@ -83,6 +83,16 @@ void bound_by_measurement(CollectiveCost& cost, CollectiveKind kind, double byte
     cost.out_of_range = cost.out_of_range || inside->out_of_range;
 }
 
+// What was measured of just such a group: within a node, or between nodes where nobody else used their
+// network.
+std::optional<CollectiveEstimate> measured_at(const HardwareProfile& profile, CollectiveKind kind,
+                                              double bytes, const GroupPlacement& at) {
+    if (at.nodes <= 1) return measured_collective(profile, kind, at.size, bytes);
+    const bool even = at.per_node * at.nodes == at.size;
+    if (!even || at.nic_share > 1 || at.pods > 1) return std::nullopt;
+    return measured_collective(profile, kind, at.size, bytes, at.nodes);
+}
+
 }  // namespace
 
 std::string_view to_string(Protocol protocol) {
@@ -128,8 +138,7 @@ CollectiveCost collective_cost(CollectiveKind kind, double bytes, const GroupPla
     const bool forced = options.algorithm != nullptr || options.protocol.has_value();
     CollectiveCost cost;
     std::optional<CollectiveEstimate> measured;
-    if (profile != nullptr && !forced && placement.nodes <= 1)
-        measured = measured_collective(*profile, kind, placement.size, bytes);
+    if (profile != nullptr && !forced) measured = measured_at(*profile, kind, bytes, placement);
     if (measured) {
         cost.seconds = measured->seconds;
         cost.relative_sigma = measured->sigma;

@@ -48,6 +48,12 @@ ErrorSource source_of(const Op& op) {
     }
 }
 
+double slowdown(const OneThread& thread, const Op& op) {
+    if (std::holds_alternative<Gemm>(op.body) || std::holds_alternative<Convolution>(op.body))
+        return thread.products;
+    return std::holds_alternative<Attention>(op.body) ? thread.attention : thread.memory;
+}
+
 OpCost op_cost(const CostContext& c, const Op& op, double dispatches) {
     OpCost cost;
     if (const auto* call = std::get_if<CollectiveOp>(&op.body)) {
@@ -55,13 +61,14 @@ OpCost op_cost(const CostContext& c, const Op& op, double dispatches) {
             cost = collective(c, call->kind, call->bytes, placement(c, call->axis));
     } else {
         const KernelEstimate estimate = kernel_time(*c.profile, op);
-        cost.seconds = estimate.seconds;
-        cost.sigma_s = estimate.seconds * estimate.sigma;
+        cost.seconds = estimate.seconds * (c.one_thread ? slowdown(*c.one_thread, op) : 1);
+        cost.sigma_s = cost.seconds * estimate.sigma;
+        if (c.one_thread) cost.seconds += c.one_thread->operation_s;
         cost.out_of_range = estimate.out_of_range;
         cost.source = source_of(op);
         cost.time = to_sim_time(Seconds(cost.seconds));
     }
-    cost.host = to_sim_time(Seconds(dispatches * c.dispatch_s));
+    if (!c.one_thread) cost.host = to_sim_time(Seconds(dispatches * c.dispatch_s));
     return cost;
 }
 
@@ -108,6 +115,7 @@ class PhaseBuilder {
         auto& host = phase_.matrix.row(CostStream::Host);
         auto& comm = phase_.matrix.row(CostStream::Comm);
         auto& compute = phase_.matrix.row(CostStream::Compute);
+        if (context_.one_thread) comm = max_rows(comm, compute);
         comm = add_to_row(max_rows(comm, host), cost.time);
         compute = max_rows(compute, comm);
         phase_.uncertainty.add(cost.source, cost.sigma_s);
@@ -124,7 +132,9 @@ class PhaseBuilder {
     // A reduction of what compute has just made; nothing in this stage waits for it.
     void release(const OpCost& cost, double bytes) {
         auto& comm = phase_.matrix.row(CostStream::Comm);
-        comm = add_to_row(max_rows(comm, phase_.matrix.row(CostStream::Compute)), cost.time);
+        auto& compute = phase_.matrix.row(CostStream::Compute);
+        comm = add_to_row(max_rows(comm, compute), cost.time);
+        if (context_.one_thread) compute = comm;
         phase_.uncertainty.add(cost.source, cost.sigma_s);
         count(phase_.dp, cost.seconds, bytes, false);
     }
@@ -164,7 +174,8 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
     const double dense = static_cast<double>(work.dense_parameters);
     const double expert = static_cast<double>(work.expert_parameters);
     OpCost gather, gather_expert, scatter, scatter_expert, reduce;
-    if (context.zero3 && !context.free_axes.has(Axis::Dp)) {
+    const bool scatters = context.zero3 || context.scatter;
+    if (scatters && !context.free_axes.has(Axis::Dp)) {
         gather =
             collective(context, CollectiveKind::AllGather, dense * context.parameter_bytes, context.shard);
         scatter =
@@ -181,7 +192,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
     const auto copy = [&](double bytes_each) {
         Op op;
         op.body = MemoryOp{MemoryOpKind::Copy, bytes_each * (dense + expert)};
-        return bytes_each > 0 && context.zero3 ? op_cost(context, op, 0) : OpCost{};
+        return bytes_each > 0 && scatters ? op_cost(context, op, 0) : OpCost{};
     };
     const OpCost copy_out = copy(context.gather_copy_bytes), copy_in = copy(context.reduce_copy_bytes);
     const auto cost_of = [&](const Op& op) -> const OpCost& {
@@ -209,7 +220,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                 builder.dispatch(to_sim_time(Seconds(dispatches.recompute * context.dispatch_s)));
             visit_layer_ops(work, mode, opcode,
                             [&](const Op& op, bool recomputed) { builder.add(op, cost_of(op), recomputed); });
-            if (context.zero3 && (opcode == Opcode::Backward || opcode == Opcode::BackwardWeight)) {
+            if (scatters && (opcode == Opcode::Backward || opcode == Opcode::BackwardWeight)) {
                 builder.kernel(copy_in);
                 builder.release(scatter, dense * context.gradient_bytes);
                 if (context.replica.size > 1) {

@@ -2,6 +2,7 @@
 // opcode.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "models/graph/layer_graph.hpp"
@@ -11,6 +12,7 @@
 #include "plan/frameworks/framework.hpp"
 #include "plan/parallel_plan.hpp"
 #include "plan/stage_program/stage_program.hpp"
+#include "sim/cost/one_thread.hpp"
 #include "sim/cost/phase_cost.hpp"
 
 namespace tw {
@@ -23,11 +25,13 @@ struct CostContext {
     AxisSet free_axes = {};          // what-if: communication along these takes no time
     double dispatch_s = 0;           // host seconds of one dispatch (sim/cost/host_dispatch.hpp)
     HostCode host = HostCode::Kernels;
-    bool launch_blocking = false;  // the host waits for every kernel
-    bool overlap_tp = false;       // tensor-parallel collectives run beside the GEMM that follows them
+    std::optional<OneThread> one_thread;  // set: kernels, dispatches and collectives take turns
+    bool launch_blocking = false;         // the host waits for every kernel
+    bool overlap_tp = false;              // tensor-parallel collectives run beside the GEMM that follows them
     // ZeRO-3: each layer's parameters are gathered before use (prefetched) and its gradients scattered after
     // its backward, over `shard`; with HSDP the shards are then reduced over `replica`.
     bool zero3 = false;
+    bool scatter = false;                                 // the reduction alone, after each layer's backward
     GroupPlacement shard, replica;                        // dense parameters
     GroupPlacement expert_shard;                          // expert parameters
     double parameter_bytes = 2;                           // of one gathered parameter

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "plan/frameworks/executor_kernels.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/gradient_sync/gradient_sync.hpp"
 #include "plan/lower_plan.hpp"
@@ -50,6 +51,9 @@ TransferCost PlanCost::transfer(Axis axis, CollectiveKind kind, double bytes, co
 
 TransferCost PlanCost::bucketed(CollectiveKind kind, double bytes, const GroupPlacement& group,
                                 int node_group) const {
+    // The executor sends each chunk of gradients as it is.
+    if (!shapes_.empty() && shapes_.front()->executor)
+        return transfer(Axis::Dp, kind, bytes, group, node_group);
     const double pieces = std::max(1.0, std::ceil(bytes / bucket_bytes(plan_)));
     TransferCost cost = transfer(Axis::Dp, kind, bytes / pieces, group, node_group);
     cost.seconds *= pieces;
@@ -157,6 +161,23 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         c.optimizer_s += plan_.offload_optimizer * traffic.offload_bytes / node.pcie_bandwidth.value;
     }
     c.optimizer_sigma_s = update.seconds * update.sigma + norm.seconds * norm.sigma;
+    if (shape.executor) {
+        const double parameters = c.dense_parameters + c.expert_parameters;
+        const double updated = updated_parameters(plan_, c.dense_parameters, c.expert_parameters);
+        const double held = plan_.zero_stage >= 2 ? updated : parameters;
+        const OneThread thread = one_thread(profile, placement_.world() > 1);
+        const auto seconds = [&](ExecutorKernel kernel, double elements, double element_bytes) {
+            Op op;
+            op.body = executor_op(kernel, 1, elements, element_bytes);
+            return kernel_time(profile, op).seconds * thread.memory;
+        };
+        // Runs of parameters that decay and that do not, one after the other; with a compute copy 30 bytes,
+        // else 28.
+        const bool copy = bytes_per_element(plan_.precision.compute) < 4;
+        c.optimizer_s = seconds(ExecutorKernel::OptimizerUpdate, updated, copy ? 30.0 / 7 : 4) +
+                        seconds(ExecutorKernel::SquareSum, updated, 4) +
+                        seconds(ExecutorKernel::Fill, held, 4) + 3 * tensors * thread.operation_s;
+    }
     c.stash_s = memory_kernel(profile, MemoryOpKind::Copy,
                               2.0 * (c.dense_parameters + c.expert_parameters) *
                                   bytes_per_element(plan_.precision.parameters))
@@ -185,7 +206,10 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
             }
             const int shard = plan_.zero_shard > 0 ? std::min(plan_.zero_shard, size) : size;
             const GroupPlacement inner = shard == size ? whole : placement_.shard_group(axes, shard);
-            add(c.gradient_sync, bucketed(CollectiveKind::ReduceScatter, parameters * wire, inner, group));
+            // The executor scatters each layer's gradients inside its backward (sim/cost/shape_cost.cpp).
+            if (!(shape.executor && plan_.zero_stage == 2))
+                add(c.gradient_sync,
+                    bucketed(CollectiveKind::ReduceScatter, parameters * wire, inner, group));
             if (shard < size) {
                 add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire / shard,
                                               placement_.replica_group(axes, shard), group));

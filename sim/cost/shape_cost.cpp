@@ -1,9 +1,12 @@
 #include "sim/cost/shape_cost.hpp"
 
+#include <algorithm>
 #include <bit>
 
+#include "plan/frameworks/executor_work.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "sim/cost/host_dispatch.hpp"
+#include "sim/cost/one_thread.hpp"
 #include "sim/memory/model_states.hpp"
 
 namespace tw {
@@ -27,6 +30,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(w.dropout);
     add(w.fused_elementwise);
     add(w.autocast);
+    add(w.composite_norms);
     add(w.grad_accumulation_fused);
     add(w.gradient_fp32);
     add(w.padded_vocab);
@@ -48,6 +52,9 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add_real(k.reduce_copy_bytes);
     add(k.node_group);
     add(k.host);
+    add(k.own_executor);
+    add(k.crowded);
+    add(k.zero2);
     return key;
 }
 
@@ -69,7 +76,8 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
     if (plan.mesh.ep > 1) key.ep = placement.group({Axis::Ep});
     if (plan.mesh.etp > 1) key.etp = placement.group({Axis::Etp});
     key.zero3 = plan.zero_stage == 3;
-    if (key.zero3) {
+    key.zero2 = plan.zero_stage == 2 && framework_defaults(plan.framework).own_executor;
+    if (key.zero3 || key.zero2) {
         const int group = plan.mesh.dp * plan.mesh.cp;
         const int shard = plan.zero_shard > 0 ? plan.zero_shard : group;
         key.shard = placement.shard_group({Axis::Dp, Axis::Cp}, shard);
@@ -85,7 +93,9 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
     key.parameter_bytes = bytes_per_element(plan.precision.compute);
     key.gradient_bytes = bytes_per_element(plan.precision.gradient_reduce);
     key.node_group = node_group;
-    key.host = framework_defaults(plan.framework).host;
+    key.host = defaults.host;
+    key.own_executor = defaults.own_executor;
+    key.crowded = placement.world() > 1;
     return key;
 }
 
@@ -114,7 +124,23 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     context.gradient_bytes = key.gradient_bytes;
     auto cost = std::make_shared<ShapeCost>();
     cost->shape = key.shape;
-    cost->works = layer_works(environment.graph, key.shape);
+    cost->executor = key.own_executor && runs_on_processors(environment.node_group(key.node_group).device);
+    if (cost->executor) {
+        context.one_thread = one_thread(*context.profile, key.crowded);
+        context.scatter = key.zero2;
+        if (key.zero3 || key.zero2) {
+            // Each layer's whole gradient is cleared before its backward, its shard added after
+            // (real_exec/runtime/layer_sharding.cpp).
+            context.reduce_copy_bytes = 4 + 12.0 / std::max(1, key.shard.size);
+        }
+        for (ExecutorLayer& layer : executor_layers(environment.graph, key.shape)) {
+            cost->works.push_back(std::move(layer.work));
+            cost->kept_for_weight_bytes.push_back(layer.kept_for_weight_bytes);
+            cost->split_transient_bytes.push_back(layer.split_transient_bytes);
+        }
+    } else {
+        cost->works = layer_works(environment.graph, key.shape);
+    }
     for (LayerWork& work : cost->works) {
         cost->layers.emplace_back(work, context);
         cost->parameter_tensors.push_back(layer_host(work, key.host).parameter_tensors);

@@ -19,6 +19,9 @@ struct ShapeCost {
     std::vector<LayerCost> layers;          // by layer class
     std::vector<double> parameter_tensors;  // by layer class
     std::vector<double> weight_gradient_bytes;  // by layer class: kept from BackwardInput to BackwardWeight
+    bool executor = false;  // works are the executor's own (plan/frameworks/executor_work.hpp)
+    std::vector<double> kept_for_weight_bytes;  // by layer class, of the executor: beside what is saved
+    std::vector<double> split_transient_bytes;  // likewise: inside BackwardInput
 };
 
 // What of a plan decides a ShapeCost, comparable.
@@ -31,6 +34,9 @@ struct ShapeKey {
     double gather_copy_bytes = 0, reduce_copy_bytes = 0;
     int node_group = 0;
     HostCode host = HostCode::Kernels;
+    bool own_executor = false;  // the framework's; it takes effect on processors
+    bool crowded = false;       // more than one rank: neighbours compute too
+    bool zero2 = false;         // with own_executor: each layer's backward scatters its gradients
     friend bool operator==(const ShapeKey&, const ShapeKey&) = default;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "plan/schedule/lower.hpp"
 #include "sim/memory/memory_profile.hpp"
 
@@ -45,6 +47,28 @@ CostTable unit_cost_table(const Schedule& schedule, const CompiledSchedule& comp
     return table;
 }
 
+namespace {
+
+// Two steps last at most as long as all of their instructions one after the other; that sum has to stay
+// within what SimTime holds.
+Status check_length(const Schedule& schedule, const CompiledSchedule& compiled, const CostTable& table) {
+    constexpr double kLongest = 4e6;  // s; SimTime holds 9.2e6
+    double sum = 0;
+    for (int r = 0; r < compiled.ranks; ++r) {
+        for (const Instruction& in :
+             schedule.programs[static_cast<std::size_t>(r % compiled.pipeline_ranks)].instructions)
+            sum += 2 * to_seconds(table.duration[compiled.slot_of(r, in.duration_class)]).value;
+    }
+    if (sum <= kLongest) return ok();
+    return Error{ErrorCode::Usage,
+                 fmt::format("the passes of two steps add up to {:.0f} days, more than {:.0f}", sum / 86400,
+                             kLongest / 86400),
+                 "schedule",
+                 "shorter times or fewer microbatches: the shape is the same in any unit of time"};
+}
+
+}  // namespace
+
 Result<ScheduleSummary> run_order_alone(const ComputeOrder& order, std::string_view name,
                                         const UnitStageCosts& costs) {
     LoweringOptions options;
@@ -55,6 +79,7 @@ Result<ScheduleSummary> run_order_alone(const ComputeOrder& order, std::string_v
     auto compiled = compile_schedule(summary.schedule);
     if (!compiled) return compiled.errors();
     const CostTable table = unit_cost_table(summary.schedule, *compiled, costs);
+    if (const Status fits = check_length(summary.schedule, *compiled, table); !fits) return fits.errors();
     EngineWorkspace workspace;
     summary.times = run_engine(summary.schedule, *compiled, table, workspace);
     summary.trace = trace_engine(summary.schedule, *compiled, table, 2);

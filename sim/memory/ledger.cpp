@@ -9,6 +9,7 @@
 #include "plan/frameworks/framework.hpp"
 #include "plan/lower_plan.hpp"
 #include "sim/memory/device_overhead.hpp"
+#include "sim/memory/executor_footprint.hpp"
 #include "sim/memory/model_states.hpp"
 
 namespace tw {
@@ -66,6 +67,7 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
     }
     f.activations = later;
     f.held_for_weight = std::min(f.held_for_weight, f.activations);
+    f.transient_backward_input = f.transient_backward;
     return f;
 }
 
@@ -73,7 +75,9 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
 static double transient_bytes(Opcode opcode, const StageFootprint& stage, const StageFootprint& stage2) {
     if (opcode == Opcode::Forward) return stage.transient_forward;
     if (opcode == Opcode::OverlapForwardBackward) return stage.transient_forward + stage2.transient_backward;
-    return opcode == Opcode::Backward || opcode == Opcode::BackwardInput ? stage.transient_backward : 0;
+    if (opcode == Opcode::BackwardInput) return stage.transient_backward_input;
+    if (opcode == Opcode::BackwardWeight) return stage.transient_backward_weight;
+    return opcode == Opcode::Backward ? stage.transient_backward : 0;
 }
 
 DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
@@ -103,6 +107,13 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
     return peak;
 }
 
+static StageFootprint footprint_of(const Environment& environment, const ParallelPlan& plan,
+                                   const PlanCost& costs, int s) {
+    const ShapeCost& shape = costs.shape(s);
+    if (shape.executor) return executor_footprint(environment.graph, plan, s, shape);
+    return stage_footprint(environment.graph, plan.stages[static_cast<std::size_t>(s)], shape);
+}
+
 std::vector<double> activation_limits(const Environment& environment, const ParallelPlan& plan,
                                       const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage) {
     std::vector<double> dense(static_cast<std::size_t>(plan.mesh.pp), 0), expert(dense), transient(dense);
@@ -110,8 +121,7 @@ std::vector<double> activation_limits(const Environment& environment, const Para
         const auto r = static_cast<std::size_t>(rank_of_stage[static_cast<std::size_t>(s)]);
         dense[r] += costs.stage(s).dense_parameters;
         expert[r] += costs.stage(s).expert_parameters;
-        const StageFootprint f =
-            stage_footprint(environment.graph, plan.stages[static_cast<std::size_t>(s)], costs.shape(s));
+        const StageFootprint f = footprint_of(environment, plan, costs, s);
         transient[r] = std::max({transient[r], f.transient_forward, f.transient_backward});
     }
     std::vector<double> limits;
@@ -134,11 +144,9 @@ struct Footprints {
 Footprints footprints(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs) {
     Footprints f;
     for (int s = 0; s < costs.stages(); ++s) {
-        const auto i = static_cast<std::size_t>(s);
         // Equal stages share their costs; so do they their footprint.
         const bool same = s > 0 && &costs.stage(s) == &costs.stage(s - 1);
-        f.stages.push_back(same ? f.stages.back()
-                                : stage_footprint(environment.graph, plan.stages[i], costs.shape(s)));
+        f.stages.push_back(same ? f.stages.back() : footprint_of(environment, plan, costs, s));
         f.parameter_bytes.push_back((costs.stage(s).dense_parameters + costs.stage(s).expert_parameters) *
                                     bytes_per_element(plan.precision.parameters));
     }
@@ -187,6 +195,7 @@ MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan,
         f.weight_stash = peak.weight_stash;
         for (const std::uint16_t s : profiles[r].stages)
             f.loose = std::max(f.loose, footprint.stages[s].loose);
+        f.executor = costs.shape(0).executor;
         f.device = &rank_device(environment, plan, rank_of_stage, rank);
         f.capacity = environment.usable_memory(*f.device);
         add_layers(environment.graph, plan, costs, rank_of_stage, rank, f);

@@ -22,7 +22,9 @@ struct StageFootprint {
     double held_for_weight = 0;     // of these, until BackwardWeight
     double transient_forward = 0;   // beyond the saved ones while the forward runs
     double transient_backward = 0;  // recomputed activations of one layer, logits' gradient, temporaries
-    double loose = 0;               // between the loss's tensors, where no other tensor fits
+    double transient_backward_input = 0;  // the same while a split backward runs its first half
+    double transient_backward_weight = 0;
+    double loose = 0;  // between the loss's tensors, where no other tensor fits
 };
 
 StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, const ShapeCost& shape);

@@ -53,10 +53,10 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
     if (flattens && !d.gradient_buffer) {
         m.buckets = std::min(d.buckets_in_flight * bucket_bytes(plan), (f.dense + f.expert) * 4.0);
     }
-    if (plan.zero_stage == 2)
+    if (plan.zero_stage == 2 && !f.executor)
         m.unsharded_gradients =
             std::max(f.largest_block, f.outside_blocks) * (plan.precision.gradient_fp32 ? 4.0 : 2.0);
-    if (plan.zero_stage == 3) {
+    if (plan.zero_stage == 3 && !f.executor) {
         // The layer in use, the one prefetched, and what belongs to no layer: that is gathered for the whole
         // pass (torch/distributed/fsdp: the root is not resharded after the forward).
         const double live = d.live_parameters > 0 ? std::min(d.live_parameters, f.dense + f.expert)

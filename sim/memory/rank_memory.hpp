@@ -16,6 +16,7 @@ struct RankFootprint {
     double sync_buffers = 0;       // bytes, of the gradient synchronisation
     double activations = 0, transient = 0, weight_stash = 0;  // bytes, at the dynamic peak
     double loose = 0;                // bytes between the loss's tensors that no other tensor fits
+    bool executor = false;           // gathered parameters and whole gradients are part of `transient`
     Device const* device = nullptr;  // the smallest that the rank uses
     double capacity = 0;             // what a plan may use of it
 };

@@ -6,6 +6,7 @@
 
 #include "plan/trace/analyze.hpp"
 #include "sim/memory/ledger.hpp"
+#include "sim/report/fullest_rank.hpp"
 #include "sim/report/trace_labels.hpp"
 #include "sim/simulator.hpp"
 
@@ -235,9 +236,9 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         report.fits &= m.fits();
     }
     if (!report.fits) {
+        const StageMemory& fullest = *fullest_rank(report);
         report.warnings.push_back(fmt::format("does not fit: {:.2f} GB needed, {:.2f} GB on the device",
-                                              report.peak_device_bytes / 1e9,
-                                              report.memory.front().capacity_bytes / 1e9));
+                                              fullest.device_bytes / 1e9, fullest.capacity_bytes / 1e9));
     }
     bool out_of_range = false;
     for (int s = 0; s < costs.stages(); ++s) {

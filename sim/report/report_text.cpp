@@ -9,6 +9,7 @@
 #include "base/si_format.hpp"
 #include "base/text_table.hpp"
 #include "plan/trace/ascii_timeline.hpp"
+#include "sim/report/fullest_rank.hpp"
 
 namespace tw {
 namespace {
@@ -71,8 +72,17 @@ std::string price(double usd) {
     return usd >= 1 ? fmt::format("{:.2f}", usd) : fmt::format("{:.4f}", usd);
 }
 
-std::string gib(double bytes) {
-    return fmt::format("{:.2f}", bytes / 0x1p30);
+// What a report's memory is tabled in: a small model's parts would all be 0.00 GiB.
+struct MemoryUnit {
+    const char* name;
+    double bytes;
+    [[nodiscard]] std::string show(double amount) const { return fmt::format("{:.2f}", amount / bytes); }
+};
+MemoryUnit memory_unit(const SimulationReport& report) {
+    double most = 0;
+    for (const StageMemory& memory : report.memory)
+        most = std::max(most, memory.peak_allocated_bytes);
+    return most < 0x1p30 ? MemoryUnit{"MiB", 0x1p20} : MemoryUnit{"GiB", 0x1p30};
 }
 
 std::vector<std::string> addend_names(const SimulationReport& report) {
@@ -87,7 +97,8 @@ std::vector<std::string> addend_names(const SimulationReport& report) {
 }
 
 // The cells of one rank's row, its rank number left out.
-std::vector<TableCell> memory_cells(const StageMemory& memory, const std::vector<std::string>& names) {
+std::vector<TableCell> memory_cells(const StageMemory& memory, const std::vector<std::string>& names,
+                                    const MemoryUnit& unit) {
     std::vector<TableCell> cells;
     for (const std::string& name : names) {
         double bytes = 0;
@@ -95,12 +106,12 @@ std::vector<TableCell> memory_cells(const StageMemory& memory, const std::vector
         for (const MemoryAddend& addend : memory.addends) {
             if (addend.name == name) bytes += addend.bytes, any = true;
         }
-        cells.emplace_back(any ? gib(bytes) : "-");
+        cells.emplace_back(any ? unit.show(bytes) : "-");
     }
-    cells.emplace_back(gib(memory.peak_allocated_bytes));
-    cells.emplace_back(gib(memory.peak_reserved_bytes));
-    cells.emplace_back(gib(memory.device_bytes), memory.fits() ? TextStyle::Green : TextStyle::Red);
-    cells.emplace_back(memory.capacity_bytes > 0 ? gib(memory.capacity_bytes) : "-");
+    cells.emplace_back(unit.show(memory.peak_allocated_bytes));
+    cells.emplace_back(unit.show(memory.peak_reserved_bytes));
+    cells.emplace_back(unit.show(memory.device_bytes), memory.fits() ? TextStyle::Green : TextStyle::Red);
+    cells.emplace_back(memory.capacity_bytes > 0 ? unit.show(memory.capacity_bytes) : "-");
     return cells;
 }
 
@@ -204,18 +215,14 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
     line("utilisation", flops);
     line("bubble", fmt::format("{} of the devices' time idle, exposed communication included",
                                format_percent(report.bubble_fraction)));
-    double capacity = 0, worst = -1;
-    for (const StageMemory& memory : report.memory) {
-        const double used = memory.capacity_bytes > 0 ? memory.device_bytes / memory.capacity_bytes : 0;
-        if (used > worst) {
-            worst = used;
-            capacity = memory.capacity_bytes;
-        }
+    std::string memory = "none";
+    if (const StageMemory* fullest = fullest_rank(report)) {
+        memory = fmt::format("{} allocated, {} reserved, {} on the device",
+                             format_bytes(fullest->peak_allocated_bytes),
+                             format_bytes(fullest->peak_reserved_bytes), format_bytes(fullest->device_bytes));
+        if (fullest->capacity_bytes > 0)
+            memory += fmt::format(" of {}", format_bytes(fullest->capacity_bytes));
     }
-    std::string memory =
-        fmt::format("{} allocated, {} reserved, {} on the device", format_bytes(report.peak_allocated_bytes),
-                    format_bytes(report.peak_reserved_bytes), format_bytes(report.peak_device_bytes));
-    if (capacity > 0) memory += fmt::format(" of {}", format_bytes(capacity));
     memory += ": " + (report.fits ? styled("fits", TextStyle::Green, options.colour)
                                   : styled("does not fit", TextStyle::Red, options.colour));
     line("peak memory", memory);
@@ -265,19 +272,19 @@ std::string memory_text(const SimulationReport& report, const ReportTextOptions&
     columns.insert(columns.end(), {"allocated", "reserved", "device", "capacity"});
     std::vector<std::string> labels;  // consecutive equal ranks are one
     std::vector<std::vector<TableCell>> rows;
-    const StageMemory* fullest = &report.memory.front();
+    const StageMemory* const fullest = fullest_rank(report);
+    const MemoryUnit unit = memory_unit(report);
     for (std::size_t k = 0; k < report.memory.size();) {
-        rows.push_back(memory_cells(report.memory[k], names));
+        rows.push_back(memory_cells(report.memory[k], names, unit));
         std::size_t last = k;
         while (last + 1 < report.memory.size() &&
-               equal_text(memory_cells(report.memory[last + 1], names), rows.back())) {
+               equal_text(memory_cells(report.memory[last + 1], names, unit), rows.back())) {
             ++last;
         }
-        if (report.memory[k].device_bytes > fullest->device_bytes) fullest = &report.memory[k];
         labels.push_back(range_text(report.memory[k].rank, report.memory[last].rank));
         k = last + 1;
     }
-    std::string out = heading("Memory at each rank's peak (GiB)", options);
+    std::string out = heading(fmt::format("Memory at each rank's peak ({})", unit.name), options);
     out += memory_table(columns, labels, rows, options);
     std::string at = fullest->peak_instant.empty() ? "" : fmt::format(", at {}", fullest->peak_instant);
     out += heading(fmt::format("The peak of rank {}{}", fullest->rank, at), options);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/document_kind.hpp"
 #include "base/nearest.hpp"
 #include "models/hardware/cluster.hpp"
 
@@ -63,6 +64,7 @@ Result<Scenario> scenario_from_json(const Json& json, std::string_view name) {
         errors.front().context = name;
         return errors;
     }
+    if (const Status kind = check_document_kind(json, "scenario", name); !kind) return kind.errors();
     read_schema(object, "scenario", kScenarioVersion);
     Scenario scenario;
     for_each_entry(object, "slow_ranks", errors, [&](const JsonObject& entry) {

@@ -201,7 +201,11 @@ TruthRow single_row(const JsonObject& object, Errors& errors, std::size_t index)
     row.memory_bytes = object.number_or("max_allocated", 0, 0, kMost);
     if (row.memory_bytes > 0) row.memory_kind = MemoryKind::Allocated;
     if (const Json* config = object.find("config")) {
-        row.model.document = config->dump();
+        Json model =
+            *config;  // these rows train on a cross entropy over logits, whatever class the file names
+        if (model.is_object() && model.value("architectures", Json()).is_null())
+            model["architectures"] = Json::array({"ForMaskedLM"});
+        row.model.document = model.dump();
         const JsonObject c(*config, object.pointer("config"), errors);
         double most = 0;  // what the families call it
         for (const char* key : {"hidden_dropout_prob", "attention_probs_dropout_prob", "resid_pdrop",

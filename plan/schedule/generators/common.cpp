@@ -71,6 +71,11 @@ Errors check_shape(const ScheduleShape& shape, const GeneratorInfo& info) {
             break;
         }
     }
+    if (shape.microbatch_group > 0 && info.name != "interleaved") {
+        error(fmt::format("groups of microbatches belong to interleaved; {} runs one after the other",
+                          info.name),
+              "microbatch_group", "microbatch_group 0, or the schedule interleaved");
+    }
     if (shape.vertical_sync && !info.replicates) {
         error(fmt::format("vertical sync belongs to pipedream's weight versions; {} has one version",
                           info.name),

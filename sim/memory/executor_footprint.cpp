@@ -1,0 +1,88 @@
+#include "sim/memory/executor_footprint.hpp"
+
+#include <algorithm>
+
+#include "plan/stage_program/stage_program.hpp"
+
+namespace tw {
+namespace {
+
+// One layer of the stage, in bytes.
+struct LayerBytes {
+    double saved, recomputed, forward, backward, kept, split, parameters;
+};
+
+std::vector<LayerBytes> layers_of(const LayerGraph& graph, const StageSpec& stage, const ShapeCost& shape) {
+    std::vector<LayerBytes> layers;
+    for (const StageSegment& segment : stage_segments(graph, stage)) {
+        const auto c = static_cast<std::size_t>(segment.layer_class);
+        const LayerWork& work = shape.works[c];
+        const LayerBytes one{saved_bytes(work, segment.recompute),
+                             recomputed_bytes(work, segment.recompute),
+                             work.transient_forward_bytes,
+                             work.transient_backward_bytes,
+                             shape.kept_for_weight_bytes[c],
+                             shape.split_transient_bytes[c],
+                             static_cast<double>(work.dense_parameters + work.expert_parameters)};
+        layers.insert(layers.end(), static_cast<std::size_t>(segment.count), one);
+    }
+    return layers;
+}
+
+}  // namespace
+
+StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& plan, int s,
+                                  const ShapeCost& shape) {
+    const StageSpec& spec = plan.stages[static_cast<std::size_t>(s)];
+    const std::vector<LayerBytes> layers = layers_of(graph, spec, shape);
+    const bool first = s == 0, last = s + 1 == plan.stage_count();
+    const double element = bytes_per_element(plan.precision.compute);
+    const double gradient = plan.precision.gradient_fp32 ? 4 : element;
+    const int replicas = plan.mesh.dp * plan.mesh.cp;
+    const double gathered = plan.zero_stage == 3 ? element : 0;  // of a parameter whose layer is at work
+    const double whole = plan.zero_stage >= 2 ? gradient : 0;
+    // Tokens and targets, 32 bits each: the microbatch's own, and the host's while a forward begins.
+    const double tokens = static_cast<double>(plan.microbatch * plan.seq_len);
+    const double batch = first || last ? 8 * tokens : 0;
+    StageFootprint f;
+    double later = 0, kept_after = 0, recomputed_after = 0;
+    for (std::size_t i = layers.size(); i-- > 0;) {
+        const LayerBytes& l = layers[i];
+        const double next = i + 1 < layers.size() ? layers[i + 1].parameters : 0;
+        const double before = i > 0 ? layers[i - 1].parameters : 0;
+        // The next layer's parameters are gathered while this one runs.
+        f.transient_forward =
+            std::max(f.transient_forward, l.forward + batch + gathered * (l.parameters + next) - later);
+        // This layer's whole gradient, that of the layer after it on its way, and the latter's shard.
+        const double sharded =
+            gathered * (l.parameters + before) + whole * (l.parameters + next + next / replicas);
+        f.transient_backward = std::max(f.transient_backward, l.backward + l.recomputed + sharded - later);
+        // Nothing goes before the weight half has run.
+        f.transient_backward_input =
+            std::max(f.transient_backward_input, std::max(l.split, l.kept) + l.recomputed + kept_after +
+                                                     recomputed_after + gathered * (l.parameters + before) +
+                                                     whole * (l.parameters + next));
+        kept_after += l.kept;
+        recomputed_after += l.recomputed;
+        later += l.saved;
+    }
+    f.activations = later + batch;
+    f.held_for_weight = f.activations + kept_after + recomputed_after;
+    if (plan.mesh.pp > 1) {
+        // Transfers under way: the next input or gradient to come, and what the other side has not taken yet.
+        const double cut = first ? 0 : graph.cut_bytes(spec.first_layer, shape.shape);
+        const double out = last ? 0 : graph.cut_bytes(spec.last_layer, shape.shape);
+        // A split backward copies the gradient that it is given.
+        f.transient_backward_input += out;
+        f.held_for_weight += out;
+        if (plan.microbatches > 1) {
+            f.transient_forward += cut + out;
+            f.transient_backward += cut + out;
+            f.transient_backward_input += cut + out;
+            f.transient_backward_weight += cut + out;
+        }
+    }
+    return f;
+}
+
+}  // namespace tw
