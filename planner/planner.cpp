@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest.hpp"
+#include "plan/rules/rule.hpp"
 #include "planner/request.hpp"
 #include "planner/search.hpp"
 
@@ -61,6 +62,11 @@ Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, co
     }
     if (request.top < 1)
         errors.push_back({ErrorCode::Usage, fmt::format("{} plans; at least 1", request.top), "--top", ""});
+    PlanCheck hardware;  // one precision for all plans: what has no arithmetic for it has no plan
+    check_hardware({environment->graph, environment->cluster, request.base, TargetFramework::Trainwright},
+                   hardware);
+    for (const Error& error : hardware.errors)
+        errors.push_back({ErrorCode::Usage, error.message, "--precision", error.hint});
     if (!errors.empty()) return errors;
 
     const SearchSpace space(*environment, request);

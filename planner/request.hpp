@@ -18,10 +18,19 @@ namespace tw {
 // Money is time times the price of the devices, all of which every plan uses: it ranks as time does.
 enum class Objective : std::uint8_t { Time, Memory, Money, Pareto };
 
+struct RankedPlan {
+    ParallelPlan plan;
+    Evaluation evaluation;
+    bool tied = false;  // within one joint standard deviation of the first
+};
+
 struct SearchProgress {
     std::int64_t configurations = 0, simulated = 0;
     double best_s = 0;   // 0: nothing feasible yet
     double bound_s = 0;  // no plan that was not simulated is faster than this
+    // The best so far, best first, as many as were asked for; valid during the call alone, `tied` not yet
+    // set.
+    const std::vector<RankedPlan>* best = nullptr;
 };
 
 struct PlanRequest {
@@ -37,12 +46,6 @@ struct PlanRequest {
     double time_limit_s = 0;                  // 0: none. A search that was cut short is not proven optimal
     const std::atomic<bool>* stop = nullptr;  // set from outside: end soon with the best so far
     std::function<void(const SearchProgress&)> progress;  // called now and then from the searching thread
-};
-
-struct RankedPlan {
-    ParallelPlan plan;
-    Evaluation evaluation;
-    bool tied = false;  // within one joint standard deviation of the first
 };
 
 struct SearchStatistics {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <optional>
 #include <queue>
 #include <tuple>
@@ -13,6 +12,7 @@
 #include "plan/lower_plan.hpp"
 #include "plan/schedule/placement.hpp"
 #include "plan/stage_partition.hpp"
+#include "planner/best_plans.hpp"
 #include "planner/bounds.hpp"
 #include "planner/partitions/partition_strategy.hpp"
 #include "sim/memory/ledger.hpp"
@@ -21,6 +21,9 @@ namespace tw {
 namespace {
 
 constexpr std::size_t kRound = 64;  // leaves simulated together
+// What a search that was stopped before its first simulation may still spend on finding some plan.
+constexpr double kGraceSeconds = 1;
+constexpr int kGraceVisits = 2048, kGracePlans = 16;
 
 struct Node {
     double key = 0;                 // lower bound of the objective
@@ -44,6 +47,7 @@ struct Outcome {
     std::int64_t more_configurations = 0;  // partitions that were found beside the uniform one
     std::map<std::string, std::int64_t> pruned;
     bool simulated = false;
+    bool skipped = false;  // the search was stopped before the node's turn
     ParallelPlan plan;
     Evaluation evaluation;
 };
@@ -57,8 +61,10 @@ class BestFirst {
           request_(request),
           arena_(request.jobs > 0 ? request.jobs : tbb::task_arena::automatic),
           start_(std::chrono::steady_clock::now()),
+          opened_(space.meshes().size()),
           choices_(space.meshes().size()),
-          capacity_(environment_.usable_memory()) {}
+          capacity_(environment_.usable_memory()),
+          best_(request.objective, request.top) {}
 
     PlanAnswer run() {
         open_meshes();
@@ -70,13 +76,21 @@ class BestFirst {
                 prepare_choices(node.mesh);
             std::vector<Outcome> outcomes(round.size());
             arena_.execute([&] {
-                tbb::parallel_for(std::size_t{0}, round.size(),
-                                  [&](std::size_t i) { outcomes[i] = visit(round[i]); });
+                tbb::parallel_for(std::size_t{0}, round.size(), [&](std::size_t i) {
+                    if (must_stop()) {
+                        outcomes[i].skipped = true;
+                    } else {
+                        outcomes[i] = visit(round[i]);
+                    }
+                });
             });
-            for (Outcome& o : outcomes)
-                merge(o);
+            for (std::size_t i = 0; i < round.size(); ++i) {
+                if (outcomes[i].skipped) queue_.push(round[i]);
+                merge(outcomes[i]);
+            }
             report();
         }
+        if (statistics_.interrupted && best_.empty()) descend();
         return finish();
     }
 
@@ -84,57 +98,91 @@ class BestFirst {
     [[nodiscard]] double elapsed() const {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     }
-    [[nodiscard]] double objective(double time_s, double memory) const {
-        return request_.objective == Objective::Memory ? memory : time_s;
-    }
-    // No plan with a larger bound is wanted any more.
-    [[nodiscard]] double threshold() const {
-        const auto top = static_cast<std::size_t>(std::max(1, request_.top));
-        if (request_.objective == Objective::Pareto || best_.size() < top)
-            return std::numeric_limits<double>::infinity();
-        return objective(to_seconds(best_[top - 1].evaluation.step_time).value,
-                         best_[top - 1].evaluation.peak_device_bytes);
-    }
-    [[nodiscard]] bool wanted(const Node& node) const {
-        if (request_.objective != Objective::Pareto) return node.key <= threshold();
-        return std::none_of(best_.begin(), best_.end(), [&](const RankedPlan& p) {
-            return to_seconds(p.evaluation.step_time).value <= node.time_s &&
-                   p.evaluation.peak_device_bytes <= node.memory;
-        });
-    }
+    [[nodiscard]] bool wanted(const Node& node) const { return best_.wants(node.time_s, node.memory); }
 
     void open_meshes() {
-        const auto& meshes = space_.meshes();
-        bounds_.resize(meshes.size());
-        std::vector<Node> nodes(meshes.size());
-        std::vector<std::int64_t> counts(meshes.size());
+        const std::size_t count = space_.meshes().size();
+        bounds_.resize(count);
+        std::vector<OpenedMesh> opened(count);
         arena_.execute([&] {
-            tbb::parallel_for(std::size_t{0}, meshes.size(), [&](std::size_t i) {
-                const MeshChoice& mesh = meshes[i];
-                counts[i] = space_.leaves(mesh);
-                if (counts[i] == 0) return;
-                const ParallelPlan plan = probe_plan(mesh);
-                const RankPlacement placement = place_plan(environment_.cluster, plan);
-                for (int group = 0; group < node_groups(); ++group) {
-                    const auto shape = simulator_.shapes().get(
-                        environment_, shape_key(environment_.graph, plan, placement, group));
-                    bounds_[i].add({environment_, *shape, mesh, request_.base});
-                }
-                Node& n = nodes[i];
-                n.mesh = static_cast<std::uint32_t>(i);
-                n.time_s = to_seconds(bounds_[i].step_time(can_hide(mesh))).value;
-                n.memory = bounds_[i].memory();
-                n.key = objective(n.time_s, n.memory);
+            tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
+                if (!must_stop()) opened[i] = open_mesh(i);
             });
         });
-        for (std::size_t i = 0; i < meshes.size(); ++i) {
-            statistics_.configurations += counts[i];
-            if (counts[i] == 0) continue;
-            if (nodes[i].memory > capacity_) {
-                statistics_.pruned["memory"] += counts[i];
-            } else {
-                queue_.push(nodes[i]);
+        for (const OpenedMesh& mesh : opened)
+            enter(mesh);
+    }
+
+    struct OpenedMesh {
+        Node node;
+        std::int64_t configurations = 0;
+    };
+
+    // Runs on any thread, once a mesh.
+    OpenedMesh open_mesh(std::size_t i) {
+        const MeshChoice& mesh = space_.meshes()[i];
+        opened_[i] = 1;
+        OpenedMesh opened;
+        opened.configurations = space_.leaves(mesh);
+        if (opened.configurations == 0) return opened;
+        const ParallelPlan plan = probe_plan(mesh);
+        const RankPlacement placement = place_plan(environment_.cluster, plan);
+        for (int group = 0; group < node_groups(); ++group) {
+            const auto shape =
+                simulator_.shapes().get(environment_, shape_key(environment_.graph, plan, placement, group));
+            bounds_[i].add({environment_, *shape, mesh, request_.base});
+        }
+        Node& n = opened.node;
+        n.mesh = static_cast<std::uint32_t>(i);
+        n.time_s = to_seconds(bounds_[i].step_time(can_hide(mesh))).value;
+        n.memory = bounds_[i].memory();
+        n.key = best_.key(n.time_s, n.memory);
+        return opened;
+    }
+
+    void enter(const OpenedMesh& mesh) {
+        if (mesh.configurations == 0) return;
+        statistics_.configurations += mesh.configurations;
+        if (mesh.node.memory > capacity_) {
+            statistics_.pruned["memory"] += mesh.configurations;
+        } else {
+            queue_.push(mesh.node);
+        }
+    }
+
+    // Whoever stops a search early wants its best plan so far: where nothing was simulated yet, the most
+    // promising nodes are followed down, depth first, to a few plans that fit, until the grace is over.
+    void descend() {
+        const double end = elapsed() + kGraceSeconds;
+        if (queue_.empty()) open_some_meshes(end);
+        std::vector<Node> stack;
+        for (int visits = 0; statistics_.simulated < kGracePlans && visits < kGraceVisits; ++visits) {
+            if (elapsed() > end || (stack.empty() && queue_.empty())) break;
+            if (stack.empty()) {
+                stack.push_back(queue_.top());
+                queue_.pop();
             }
+            const Node node = stack.back();
+            stack.pop_back();
+            prepare_choices(node.mesh);
+            Outcome outcome = visit(node);
+            std::sort(outcome.children.begin(), outcome.children.end(), Later{});
+            stack.insert(stack.end(), outcome.children.begin(), outcome.children.end());
+            outcome.children.clear();
+            const bool found = outcome.simulated;
+            merge(outcome);
+            if (!found) continue;
+            // The next plan is one of another mesh, where there is another.
+            if (!queue_.empty()) stack.clear();
+        }
+    }
+
+    // Meshes from all over the space, where the search was stopped before it had opened any.
+    void open_some_meshes(double end) {
+        const std::size_t count = space_.meshes().size();
+        const std::size_t stride = std::max<std::size_t>(1, count / kRound);
+        for (std::size_t i = 0; i < count && elapsed() < end; i += stride) {
+            if (opened_[i] == 0) enter(open_mesh(i));
         }
     }
 
@@ -191,10 +239,12 @@ class BestFirst {
         return outcome;
     }
 
-    bool stopped() {
-        const bool out_of_time = request_.time_limit_s > 0 && elapsed() > request_.time_limit_s;
+    [[nodiscard]] bool must_stop() const {
         const bool asked = request_.stop != nullptr && request_.stop->load(std::memory_order_relaxed);
-        if (out_of_time || asked) statistics_.interrupted = true;
+        return asked || (request_.time_limit_s > 0 && elapsed() > request_.time_limit_s);
+    }
+    bool stopped() {
+        if (must_stop()) statistics_.interrupted = true;
         return statistics_.interrupted;
     }
 
@@ -231,7 +281,7 @@ class BestFirst {
         node.level = level;
         node.time_s = std::max(node.time_s, time_s);
         node.memory = std::max(node.memory, memory);
-        node.key = objective(node.time_s, node.memory);
+        node.key = best_.key(node.time_s, node.memory);
         outcome.children.push_back(node);
     }
 
@@ -392,32 +442,7 @@ class BestFirst {
             queue_.push(child);
         if (!outcome.simulated) return;
         ++statistics_.simulated;
-        insert({std::move(outcome.plan), outcome.evaluation, false});
-    }
-
-    [[nodiscard]] auto rank_key(const RankedPlan& p) const {
-        const Evaluation& e = p.evaluation;
-        return std::tuple(objective(to_seconds(e.step_time).value, e.peak_device_bytes),
-                          objective(e.peak_device_bytes, to_seconds(e.step_time).value));
-    }
-
-    void insert(RankedPlan plan) {
-        if (request_.objective == Objective::Pareto) {
-            const auto dominates = [](const Evaluation& a, const Evaluation& b) {
-                return a.step_time <= b.step_time && a.peak_device_bytes <= b.peak_device_bytes;
-            };
-            for (const RankedPlan& p : best_) {
-                if (dominates(p.evaluation, plan.evaluation)) return;
-            }
-            std::erase_if(best_,
-                          [&](const RankedPlan& p) { return dominates(plan.evaluation, p.evaluation); });
-        }
-        const auto at = std::upper_bound(
-            best_.begin(), best_.end(), plan,
-            [&](const RankedPlan& a, const RankedPlan& b) { return rank_key(a) < rank_key(b); });
-        best_.insert(at, std::move(plan));
-        const auto top = static_cast<std::size_t>(std::max(1, request_.top));
-        if (request_.objective != Objective::Pareto && best_.size() > top) best_.resize(top);
+        best_.insert({std::move(outcome.plan), outcome.evaluation, false});
     }
 
     void report() {
@@ -425,8 +450,9 @@ class BestFirst {
         SearchProgress p;
         p.configurations = statistics_.configurations;
         p.simulated = statistics_.simulated;
-        p.best_s = best_.empty() ? 0 : to_seconds(best_.front().evaluation.step_time).value;
+        p.best_s = best_.first_s();
         p.bound_s = bound_s_;
+        p.best = &best_.plans();
         request_.progress(p);
     }
 
@@ -439,12 +465,7 @@ class BestFirst {
         statistics_.pruned[statistics_.interrupted ? "not reached" : "bound"] +=
             statistics_.configurations - others;
         statistics_.wall_s = elapsed();
-        for (RankedPlan& p : best_) {
-            const Evaluation& first = best_.front().evaluation;
-            const double gap = std::abs(to_seconds(p.evaluation.step_time - first.step_time).value);
-            p.tied = gap <= std::hypot(first.sigma_s, p.evaluation.sigma_s);
-        }
-        answer.plans = std::move(best_);
+        answer.plans = best_.take();
         answer.search = std::move(statistics_);
         return answer;
     }
@@ -457,9 +478,10 @@ class BestFirst {
     std::chrono::steady_clock::time_point start_;
     std::priority_queue<Node, std::vector<Node>, Later> queue_;
     std::vector<ClusterBounds> bounds_;              // by mesh
+    std::vector<char> opened_;                       // by mesh
     std::vector<std::unique_ptr<Choices>> choices_;  // by mesh; null until it is opened
     double capacity_ = 0;                            // usable, of the largest device
-    std::vector<RankedPlan> best_;
+    BestPlans best_;
     SearchStatistics statistics_;
     double bound_s_ = 0;
 };

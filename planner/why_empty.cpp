@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "plan/check_plan.hpp"
+#include "plan/schedule/generator.hpp"
 #include "plan/stage_partition.hpp"
 #include "planner/space.hpp"
 
@@ -30,12 +31,33 @@ std::vector<int> samples(const IntChoice& choice, int otherwise) {
     return values;
 }
 
+// What a schedule is made for where vpp is not fixed.
+int own_virtual_stages(const std::string& schedule) {
+    const auto generator = find_schedule(schedule);
+    if (!generator) return 1;
+    const GeneratorInfo info = (*generator)->info();
+    if (info.fixed_virtual_stages > 0) return info.fixed_virtual_stages;
+    return info.virtual_stages ? 2 : 1;
+}
+
+// Why the search has no plan like a legal one (SearchSpace's own rules).
+std::string why_left_out(const ParallelPlan& plan) {
+    if (plan.mesh.pp == 1 && plan.schedule != "1f1b" && plan.schedule != "gpipe") {
+        return fmt::format(
+            "schedule: pp 1 has no pipeline, where every order is that of 1f1b or gpipe: {} is searched with "
+            "pp "
+            "2 and more (hint: schedule=1f1b, or pp=2)",
+            plan.schedule);
+    }
+    return {};
+}
+
 // The plans that constraints describe, one after the other; keys that are not fixed have one value.
 class Described {
   public:
     Described(const PlanConstraints& fix, const ParallelPlan& base)
         : axes_{samples(fix.tp, 1),  samples(fix.pp, 1),   samples(fix.cp, 1),
-                samples(fix.ep, 1),  samples(fix.dp, 0),   samples(fix.vpp, 1),
+                samples(fix.ep, 1),  samples(fix.dp, 0),   samples(fix.vpp, 0),
                 samples(fix.mbs, 1), samples(fix.zero, 0), samples(fix.sp, 0)},
           schedules_(fix.schedule.any() ? std::vector<std::string>{base.schedule} : fix.schedule.words) {}
 
@@ -61,11 +83,11 @@ class Described {
         plan.mesh.cp = value[2];
         plan.mesh.ep = value[3];
         plan.mesh.dp = value[4] > 0 ? value[4] : static_cast<int>(std::max<std::int64_t>(1, world / others));
-        plan.virtual_stages = value[5];
         plan.microbatch = value[6];
         plan.zero_stage = value[7];
         plan.sequence_parallel = value[8] != 0;
         plan.schedule = schedules_[index % schedules_.size()];
+        plan.virtual_stages = value[5] > 0 ? value[5] : own_virtual_stages(plan.schedule);
         plan.microbatches = std::max<std::int64_t>(1, global_batch / (plan.microbatch * plan.mesh.dp));
         plan.global_batch = global_batch;
         return plan;
@@ -75,6 +97,14 @@ class Described {
     std::array<std::vector<int>, 9> axes_;
     std::vector<std::string> schedules_;
 };
+
+// The rules speak of plan documents, where --fix's vpp is called virtual_stages.
+std::string with_fix_keys(std::string text) {
+    constexpr std::string_view kDocument = "virtual_stages ";
+    for (std::size_t at = text.find(kDocument); at != std::string::npos; at = text.find(kDocument, at))
+        text.replace(at, kDocument.size(), "vpp ");
+    return text;
+}
 
 std::vector<std::string> violations(const Environment& environment, ParallelPlan plan) {
     const LayerGraph& graph = environment.graph;
@@ -86,7 +116,7 @@ std::vector<std::string> violations(const Environment& environment, ParallelPlan
     plan.stages = uniform_partition(graph, static_cast<int>(stages), RecomputeMode::None);
     std::vector<std::string> found;
     for (const Error& error : check_plan(graph, environment.cluster, plan).errors)
-        found.push_back(to_string(error));
+        found.push_back(with_fix_keys(to_string(error)));
     return found;
 }
 
@@ -108,14 +138,23 @@ std::vector<std::string> SearchSpace::why_empty() const {
     base.seq_len = seq_len_;
     const Described described(request_.constraints, base);
     std::vector<std::string> fewest;
+    std::string left_out;
     for (std::size_t i = 0; i < described.count(); ++i) {
         std::vector<std::string> found =
             violations(environment_, described.plan(i, base, world, request_.global_batch));
-        // A legal plan is one that the space leaves out: the general reasons remain.
-        if (found.empty()) continue;
+        // A legal plan is one that the space leaves out.
+        if (found.empty()) {
+            if (left_out.empty())
+                left_out = why_left_out(described.plan(i, base, world, request_.global_batch));
+            continue;
+        }
         if (fewest.empty() || found.size() < fewest.size()) fewest = std::move(found);
     }
-    if (!fewest.empty()) reasons = std::move(fewest);
+    if (!left_out.empty()) {
+        reasons = {left_out};
+    } else if (!fewest.empty()) {
+        reasons = std::move(fewest);
+    }
     reasons.push_back("with --fix " + fixed);
     return reasons;
 }

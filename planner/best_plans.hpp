@@ -1,0 +1,37 @@
+// The plans that a search keeps: the best so far, in order.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "planner/request.hpp"
+
+namespace tw {
+
+class BestPlans {
+  public:
+    // Keeps `top` plans, or under Objective::Pareto all that no other beats in both time and memory.
+    BestPlans(Objective objective, int top);
+
+    // What plans are ranked by, of a time in seconds and a device's bytes.
+    [[nodiscard]] double key(double time_s, double memory) const {
+        return objective_ == Objective::Memory ? memory : time_s;
+    }
+    // Whether a plan of no less time and memory than these could still enter.
+    [[nodiscard]] bool wants(double time_s, double memory) const;
+
+    void insert(RankedPlan plan);
+
+    [[nodiscard]] bool empty() const { return plans_.empty(); }
+    [[nodiscard]] double first_s() const;  // step time of the first; 0 where there is none
+    [[nodiscard]] const std::vector<RankedPlan>& plans() const { return plans_; }  // best first
+    // All of them, best first, `tied` filled in; none is left here.
+    std::vector<RankedPlan> take();
+
+  private:
+    Objective objective_;
+    std::size_t top_;
+    std::vector<RankedPlan> plans_;
+};
+
+}  // namespace tw

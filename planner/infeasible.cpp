@@ -1,0 +1,101 @@
+#include "planner/infeasible.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "plan/check_plan.hpp"
+#include "plan/stage_partition.hpp"
+#include "planner/space.hpp"
+
+namespace tw {
+namespace {
+
+// The plans looked at, one after the other.
+class Sample {
+  public:
+    Sample(const Environment& environment, const PlanRequest& request)
+        : graph_(environment.graph), fix_(request.constraints), request_(request) {
+        world_ = environment.cluster.devices();
+        for (const NodeGroup& group : environment.cluster.groups)
+            node_ = std::max(node_, group.type.devices);
+    }
+
+    template <class Visit>
+    void visit(Visit&& visit) const {
+        for (const int tp : divisors_of(world_)) {
+            if (!fix_.tp.allows(tp) || (tp > node_ && fix_.tp.any())) continue;
+            for (const int pp : divisors_of(world_ / tp)) {
+                if (!fix_.pp.allows(pp) || pp > std::max<std::int64_t>(1, graph_.size())) continue;
+                for (const int cp : divisors_of(world_ / tp / pp)) {
+                    if (fix_.cp.any() ? cp > 1 : !fix_.cp.allows(cp)) continue;
+                    const int dp = world_ / (tp * pp * cp);
+                    if (!fix_.dp.allows(dp)) continue;
+                    for (const int mbs : {1, 2, 4, 8}) {
+                        if (!fix_.mbs.allows(mbs)) continue;
+                        for (const RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Full}) {
+                            if (fix_.recompute.allows(mode)) visit(plan({dp, pp, tp, cp, 1, 1}, mbs, mode));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+  private:
+    [[nodiscard]] ParallelPlan plan(const DeviceMesh& mesh, int mbs, RecomputeMode mode) const {
+        ParallelPlan plan = request_.base;
+        plan.mesh = mesh;
+        plan.schedule = fix_.schedule.any() ? "1f1b" : fix_.schedule.words.front();
+        plan.microbatch = mbs;
+        plan.global_batch = request_.global_batch;
+        plan.microbatches = std::max<std::int64_t>(1, request_.global_batch / (std::int64_t{mbs} * mesh.dp));
+        plan.seq_len = request_.seq_len > 0 ? request_.seq_len : graph_.default_seq_len;
+        plan.sequence_parallel = mesh.tp > 1 && !(fix_.sp.allows(0) && !fix_.sp.allows(1));
+        plan.zero_stage = fix_.zero.any() ? 0 : static_cast<int>(fix_.zero.ranges.front().low);
+        plan.recompute = mode;
+        plan.stages = uniform_partition(graph_, mesh.pp, mode);
+        return plan;
+    }
+
+    const LayerGraph& graph_;
+    const PlanConstraints& fix_;
+    const PlanRequest& request_;
+    int world_ = 1, node_ = 1;
+};
+
+}  // namespace
+
+std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const PlanRequest& request,
+                                             std::size_t most, const std::atomic<bool>* stop) {
+    const Environment& environment = simulator.environment();
+    std::vector<InfeasiblePlan> found;
+    Sample(environment, request).visit([&](ParallelPlan plan) {
+        if (stop != nullptr && stop->load(std::memory_order_relaxed)) return;
+        Errors errors = check_plan(environment.graph, environment.cluster, plan).errors;
+        if (!errors.empty()) {
+            found.push_back({std::move(plan), 0, std::move(errors)});
+            return;
+        }
+        // Longer ones are not simulated by the search either.
+        if (plan.microbatches > kMaxSearchedComputes / plan.mesh.pp) return;
+        const auto evaluation = simulator.evaluate(plan, /*only_if_it_fits=*/true);
+        if (evaluation && evaluation->fits) return;
+        if (!evaluation) {
+            found.push_back({std::move(plan), 0, evaluation.errors()});
+            return;
+        }
+        Error error{ErrorCode::Infeasible,
+                    fmt::format("memory: needs {:.1f} GB a device, there are {:.1f} GB",
+                                evaluation->peak_device_bytes / 1e9, environment.usable_memory() / 1e9),
+                    "memory", "more recomputation, a higher ZeRO stage or a smaller microbatch needs less"};
+        found.push_back({std::move(plan), evaluation->peak_device_bytes, {std::move(error)}});
+    });
+    std::stable_sort(found.begin(), found.end(), [](const InfeasiblePlan& a, const InfeasiblePlan& b) {
+        return a.errors.size() < b.errors.size();
+    });
+    if (found.size() > most) found.resize(most);
+    return found;
+}
+
+}  // namespace tw

@@ -1,0 +1,24 @@
+// Plans that a user may ask after and that no search answers with: those that a rule forbids, and those that
+// do not fit into memory. A systematic sample of the space, not all of it.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "planner/request.hpp"
+
+namespace tw {
+
+struct InfeasiblePlan {
+    ParallelPlan plan;
+    double peak_device_bytes = 0;  // where memory forbids it; else 0
+    Errors errors;                 // why; never empty
+};
+
+// Degrees of tp, pp and cp that divide the devices (tp within a node, cp where named), microbatches of powers
+// of two, without and with full recomputation, under 1F1B, that satisfy the constraints; at most `most`,
+// those with fewest broken rules first. Deterministic.
+std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const PlanRequest& request,
+                                             std::size_t most, const std::atomic<bool>* stop = nullptr);
+
+}  // namespace tw
