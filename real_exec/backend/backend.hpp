@@ -2,9 +2,10 @@
 // caller owns all memory; kernels take Tensor views, run in call order, and know nothing of ranks: what a
 // collective must finish (a row-parallel sum, the pieces of a sharded softmax) is split into calls around it.
 //
-// Rows are tokens, sample after sample: row b * seq_len + s. Floating tensors are F32 or BF16; arithmetic
-// inside a kernel is fp32. Where a kernel "adds", it adds into what is there. An empty Tensor (data null) is
-// an argument left out. Shapes that do not fit are a broken invariant (CHECK).
+// Rows are tokens, sample after sample: row b * seq_len + s. Floating tensors are F32, BF16 or F16;
+// arithmetic inside a kernel is fp32 (CPUs multiply F16 matrices through fp32 copies). Where a kernel "adds",
+// it adds into what is there. An empty Tensor (data null) is an argument left out. Shapes that do not fit are
+// a broken invariant (CHECK).
 #pragma once
 
 #include <array>

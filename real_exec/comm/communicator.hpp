@@ -26,7 +26,8 @@ class Request {
     // True when the operation has completed; drives progress.
     virtual bool test() = 0;
     // Blocks until it has, within the transport's deadline; an error names the operation, the group and,
-    // where the transport knows, the ranks that are missing.
+    // where the transport knows, the ranks that are missing. The operation is given up then: the request may
+    // be destroyed, its group is of no more use, and the run is to be ended (Transport::abort).
     virtual Status wait() = 0;
     // While it is unfinished: the operation and, where known, the ranks that are missing; for messages.
     [[nodiscard]] virtual std::string waiting_for() const { return {}; }

@@ -2,28 +2,20 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
+
+#include "real_exec/checkpoint/float_convert.hpp"
 
 namespace tw {
 namespace {
-
-float to_float(std::uint16_t bf16) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(bf16) << 16U);
-}
-
-std::uint16_t to_bf16(float value) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);
-    return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
-}
 
 constexpr std::int64_t kBlock = 1024;  // elements accumulated at a time: the sums stay in the first cache
 
 }  // namespace
 
 void sum_in_order(std::span<const void* const> parts, void* out, std::int64_t elements, DType dtype) {
-    TW_CHECK_MSG(dtype == DType::F32 || dtype == DType::BF16, "sums are of fp32 or bf16");
+    TW_CHECK_MSG(dtype != DType::I32, "sums are of fp32, bf16 or fp16");
+    const bool bf16 = dtype == DType::BF16;
     std::array<float, kBlock> sums;
     for (std::int64_t begin = 0; begin < elements; begin += kBlock) {
         const std::int64_t count = std::min(kBlock, elements - begin);
@@ -40,7 +32,8 @@ void sum_in_order(std::span<const void* const> parts, void* out, std::int64_t el
             } else {
                 const std::uint16_t* from = static_cast<const std::uint16_t*>(parts[p]) + begin;
                 for (std::int64_t i = 0; i < count; ++i)
-                    sums[static_cast<std::size_t>(i)] += to_float(from[i]);
+                    sums[static_cast<std::size_t>(i)] +=
+                        bf16 ? float_from_bf16(from[i]) : float_from_f16(from[i]);
             }
         }
         if (dtype == DType::F32) {
@@ -48,7 +41,8 @@ void sum_in_order(std::span<const void* const> parts, void* out, std::int64_t el
         } else {
             std::uint16_t* to = static_cast<std::uint16_t*>(out) + begin;
             for (std::int64_t i = 0; i < count; ++i)
-                to[i] = to_bf16(sums[static_cast<std::size_t>(i)]);
+                to[i] = bf16 ? bf16_from_float(sums[static_cast<std::size_t>(i)])
+                             : f16_from_float(sums[static_cast<std::size_t>(i)]);
         }
     }
 }

@@ -10,7 +10,7 @@
 namespace tw {
 
 // out[i] = parts[0][i] + parts[1][i] + ..., accumulated in fp32, rounded once (bf16: to nearest even). `out`
-// may be one of the parts. F32 or BF16, host memory.
+// may be one of the parts. F32, BF16 or F16, host memory.
 void sum_in_order(std::span<const void* const> parts, void* out, std::int64_t elements, DType dtype);
 // The same with the maximum; F32.
 void max_of(std::span<const void* const> parts, void* out, std::int64_t elements);

@@ -213,7 +213,16 @@ StageSetting setting_of(const ParallelPlan& plan, const ModuleContext& context) 
     s.ep = context.ep;
     s.seed = context.seed;
     s.dropout = context.dropout;
-    s.type = plan.precision.compute == Precision::Bf16 ? DType::BF16 : DType::F32;
+    switch (plan.precision.compute) {
+        case Precision::Bf16:
+            s.type = DType::BF16;
+            break;
+        case Precision::Fp16:
+            s.type = DType::F16;
+            break;
+        default:
+            s.type = DType::F32;
+    }
     s.sequence_parallel = plan.sequence_parallel && context.tp->size() > 1;
     s.microbatch = plan.microbatch;
     s.seq_len = plan.seq_len;
@@ -230,7 +239,7 @@ Result<std::unique_ptr<StageModule>> make_stage_module(const LayerGraph& graph, 
     auto module = std::make_unique<Stage>(context, setting_of(plan, context));
     const StageSetting& s = module->setting();
     ParameterList& list = module->list();
-    const ModelStyle style = style_of(graph);
+    const ModelStyle style = context.style != nullptr ? *context.style : style_of(graph);
     const std::int64_t padded =
         graph.vocab > 0 ? padded_vocab(graph.vocab, plan.vocab_divisor, plan.mesh.tp) : 0;
     std::int64_t block = 0;

@@ -19,6 +19,8 @@
 
 namespace tw {
 
+struct ModelStyle;
+
 // A parameter as this rank holds it. `name` and `full_shape` are the whole tensor's, Hugging Face names; the
 // shard is rows [offset, offset + extent) of `shard_axis` for each of `parts` equal blocks of that axis (a
 // fused q|k|v or gate|up tensor is cut in every part). All ranks of a tensor-parallel group that see the
@@ -70,6 +72,7 @@ struct ModuleContext {
     LayerHooks* hooks = nullptr;  // may be null
     std::uint64_t seed = 0;
     double dropout = 0;
+    const ModelStyle* style = nullptr;  // null: the family's (model_style.hpp); read while the module is made
 };
 
 struct LossResult {

@@ -65,8 +65,10 @@ void check_block(Verdict& v, const BlockSpec& s, const ParallelPlan& plan, const
 void check_plan_parts(Verdict& v, const ParallelPlan& plan) {
     v.refuse(plan.mesh.cp > 1, "context parallelism", "/plan/mesh/cp", "cp=1");
     const Precision p = plan.precision.compute;
-    v.refuse(p != Precision::Fp32 && p != Precision::Bf16,
-             "CPU kernels for this precision: they have fp32 and bf16", "/plan/precision/compute", "bf16");
+    const bool known_precision =
+        p == Precision::Fp32 || p == Precision::Tf32 || p == Precision::Bf16 || p == Precision::Fp16;
+    v.refuse(!known_precision, "kernels for this precision: they have fp32, bf16 and fp16",
+             "/plan/precision/compute", "bf16");
     for (const StageSpec& stage : plan.stages) {
         const bool known = stage.recompute == RecomputeMode::None || stage.recompute == RecomputeMode::Full ||
                            stage.recompute == RecomputeMode::Selective;
@@ -102,7 +104,8 @@ Errors unsupported_by_layers(const LayerGraph& graph, const ParallelPlan& plan) 
             const std::string what = unsupported_cnn_step(unit->steps());
             v.refuse(!what.empty(), what, at);
             v.refuse(plan.mesh.tp > 1, "tensor parallelism of convolutions", "/plan/mesh/tp", "tp=1");
-            v.refuse(plan.precision.compute == Precision::Bf16, "convolutions in bf16",
+            const Precision p = plan.precision.compute;
+            v.refuse(p == Precision::Bf16 || p == Precision::Fp16, "convolutions in bf16 or fp16",
                      "/plan/precision/compute", "fp32");
         } else if (dynamic_cast<const ProfiledLayer*>(model) != nullptr) {
             v.refuse(true, "profiled layers: they carry durations, not kernels", at);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/check.hpp"
+#include "real_exec/layers/model_style_json.hpp"
 #include "real_exec/runtime/driven_communicator.hpp"
 
 namespace tw {
@@ -47,7 +48,10 @@ Status Executor::build() {
     }
     who_ = fmt::format("rank {} (PP{} DP{} TP{})", layout_.rank, layout_.pipeline_rank, layout_.dp_rank,
                        layout_.tp_rank);
-    auto groups = Groups::create(transport_, layout_, schedule_);
+    const auto method = sync_method_of(plan_.gradient_sync);
+    TW_CHECK_MSG(method, "a synchronisation that the executor's verdict should have refused");
+    method_ = *method;
+    auto groups = Groups::create(transport_, layout_, schedule_, steps_alone(method_));
     if (!groups) return groups.errors();
     groups_ = std::move(*groups);
     lanes_ = std::make_unique<Lanes>(transport_, clock_, *this, who_, options_.watchdog_s);
@@ -60,8 +64,16 @@ Status Executor::build() {
     modules_.resize(stages);
     states_.resize(stages);
     partials_summed_.resize(stages);
+    compressed_.resize(stages);
+    servers_.resize(stages);
+    if (plan_.precision.compute == Precision::Fp16) scaler_ = LossScaler(options_.loss_scale);
+    if ((compresses(method_) || method_ == SyncMethod::ServerAsync) && !backend_.host_memory()) {
+        return Error{ErrorCode::Usage, fmt::format("{} works on host memory alone", plan_.gradient_sync),
+                     "/plan/gradient_sync", "all-reduce or ps-sync, or the cpu backend"};
+    }
     stage_updates_.assign(stages, 0);
     count_updates();
+    const ModelStyle style = style_of(graph_, document_.model_document);
     for (const std::uint16_t s : schedule_.stages_of_rank(layout_.pipeline_rank)) {
         hooks_[s] = std::make_unique<LayerSharding>(backend_, groups_, *lanes_);
         ModuleContext context;
@@ -70,6 +82,7 @@ Status Executor::build() {
         context.ep = driven_ep_.get();
         context.hooks = hooks_[s].get();
         context.seed = options_.seed;
+        context.style = &style;
         context.dropout = plan_.dropout ? options_.dropout : 0;
         auto module = make_stage_module(graph_, plan_, s, context);
         if (!module) return module.errors();
@@ -77,8 +90,51 @@ Status Executor::build() {
         states_[s] = std::make_unique<StageState>(*modules_[s], state_options(s));
         hooks_[s]->attach(*states_[s]);
         partials_summed_[s].assign(states_[s]->buckets().size(), 0);
+        if (!compresses(method_)) continue;
+        for (const Bucket& bucket : states_[s]->buckets()) {
+            const Communicator& group = groups_.replicas(s, bucket.expert);
+            compressed_[s].push_back(group.size() == 1
+                                         ? nullptr
+                                         : make_compressed_reduce(method_, options_.sync, bucket.elements,
+                                                                  group.size(), group.rank(), backend_));
+        }
     }
     return ok();
+}
+
+void Executor::begin(std::int64_t first_step) {
+    start_prefetching(first_step);
+    if (method_ != SyncMethod::ServerAsync) return;
+    ParameterServer::Schedule schedule;
+    schedule.first_step = first_step;
+    schedule.steps = options_.steps;
+    schedule.global_batch = plan_.global_batch;
+    schedule.updates = updates_;
+    schedule.staleness = options_.sync.staleness;
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+        // One replica has nobody to serve.
+        if (!states_[s] || groups_.replicas(static_cast<int>(s), false).size() == 1) continue;
+        servers_[s] = std::make_unique<ParameterServer>(backend_, *states_[s], groups_, plan_.optimizer,
+                                                        options_.optimizer, schedule);
+    }
+}
+
+// Others may still be at work, and need this rank's shards.
+void Executor::finish() {
+    lanes_->wait_until(
+        [this] {
+            return std::all_of(servers_.begin(), servers_.end(),
+                               [](const auto& server) { return !server || server->finished(); });
+        },
+        "the other workers' last pushes");
+}
+
+bool Executor::serve() {
+    bool served = false;
+    for (const auto& server : servers_) {
+        if (server) served |= server->serve();
+    }
+    return served;
 }
 
 // How many of its own backwards a stage's updates wait for, where the schedule does not flush.
@@ -123,7 +179,9 @@ StageStateOptions Executor::state_options(int stage) const {
     o.expert_replicas = expert.size();
     o.expert_index = expert.rank();
     o.tp_rank = layout_.tp_rank;
-    o.shard_update = plan_.zero_stage > 0 || plan_.gradient_sync == "ps-sync";
+    o.shard_update = plan_.zero_stage > 0 || shards_update(method_);
+    o.separate_master = method_ == SyncMethod::ServerAsync;
+    o.own_gradients = steps_alone(method_);
     o.shard_gradients = plan_.zero_stage > 1;
     o.shard_parameters = plan_.zero_stage > 2;
     o.compute = dtype_of(plan_.precision.compute);
@@ -147,12 +205,18 @@ StageStateOptions Executor::state_options(int stage) const {
 }
 
 std::int64_t Executor::updates() const {
+    for (const auto& server : servers_) {
+        if (server) return server->updates();
+    }
     return updates_ + *std::max_element(stage_updates_.begin(), stage_updates_.end());
 }
 
 Status Executor::run(std::int64_t step, const AfterStep& after_step) {
     first_step_ = step;
     numbers_ = StepNumbers{};
+    step_scale_ = scaler_.scale();
+    skip_ = false;
+    if (scaler_.on()) numbers_.loss_scale = step_scale_;
     tied_summed_ = false;
     for (std::vector<char>& summed : partials_summed_)
         std::fill(summed.begin(), summed.end(), 0);
@@ -191,6 +255,7 @@ Status Executor::run(std::int64_t step, const AfterStep& after_step) {
                 lanes_->host_started(i);
                 run_host(i);
                 lanes_->host_finished(i);
+                if (!options_.trace.empty()) sample_memory();
         }
         if (step_after[i] >= 0) {
             numbers_.waited_s = lanes_->waited_s();

@@ -15,11 +15,15 @@
 #include "plan/schedule/schedule.hpp"
 #include "real_exec/backend/backend.hpp"
 #include "real_exec/data/dataset.hpp"
+#include "real_exec/data/prefetcher.hpp"
 #include "real_exec/layers/stage_module.hpp"
+#include "real_exec/runtime/compressed_reduce.hpp"
 #include "real_exec/runtime/gather.hpp"
 #include "real_exec/runtime/groups.hpp"
 #include "real_exec/runtime/lanes.hpp"
 #include "real_exec/runtime/layer_sharding.hpp"
+#include "real_exec/runtime/loss_scaler.hpp"
+#include "real_exec/runtime/parameter_server.hpp"
 #include "real_exec/runtime/rank_layout.hpp"
 #include "real_exec/runtime/stage_state.hpp"
 #include "real_exec/runtime/train_options.hpp"
@@ -33,6 +37,8 @@ struct StepNumbers {
     double square_sum = 0;  // of the gradients that this rank owns, before clipping
     double norm = -1;       // of the whole model's gradient; < 0: not known on this rank
     double waited_s = 0;
+    double loss_scale = 0;  // of fp16; 0: none
+    bool skipped = false;   // the gradient overflowed: nothing was updated
 };
 
 class Executor final : public LaneHandler {
@@ -44,6 +50,11 @@ class Executor final : public LaneHandler {
                                                     const Dataset& dataset, const RunClock& clock,
                                                     const TrainOptions& options);
     ~Executor() override;
+
+    // Between the state's first values and the first step, `first_step`; and after the last one. All ranks
+    // call them together.
+    void begin(std::int64_t first_step);
+    void finish();
 
     // Runs the program once: step `step` of a schedule that flushes, all steps of one that does not, from
     // `step` on. `after_step` is called when this rank is done with a step, before it begins the next.
@@ -58,10 +69,16 @@ class Executor final : public LaneHandler {
     // Optimizer updates so far, those before a checkpoint included.
     [[nodiscard]] std::int64_t updates() const;
     void set_updates(std::int64_t updates) { updates_ = updates; }
+    [[nodiscard]] LossScaler& loss_scaler() { return scaler_; }
+    [[nodiscard]] const LossScaler& loss_scaler() const { return scaler_; }
     [[nodiscard]] const std::string& who() const { return who_; }
+    // While a trace is asked for: what is held after each of the host's instructions where that changed, and
+    // the peak inside of one where it is the run's so far. The caller takes them out.
+    [[nodiscard]] std::vector<MemorySample>& memory_samples() { return memory_; }
 
     std::vector<RequestPtr> start(std::uint32_t index) override;
     void complete(std::uint32_t index) override;
+    bool serve() override;
 
   private:
     using Cell = std::pair<int, int>;  // stage, microbatch
@@ -78,16 +95,22 @@ class Executor final : public LaneHandler {
 
     // executor_compute.cpp
     void run_host(std::uint32_t index);
+    void sample_memory();
     void forward(int stage, int microbatch, int version);
     void backward(const Instruction& in, int stage, int microbatch);
+    [[nodiscard]] std::int64_t first_sample_of(int microbatch) const;
+    void start_prefetching(std::int64_t first_step);
+    const HostBatch& host_batch(std::int64_t step, std::int64_t first_sample);
     Batch make_batch(int stage, int microbatch, BatchMemory& memory);
     void inject_before(std::uint32_t index);
     [[nodiscard]] double loss_scale_of(int microbatch, int stage);
+    [[nodiscard]] double mean_factor(int microbatch, int stage);
     [[nodiscard]] int pipeline_rank_of(int stage, int microbatch) const;
     [[nodiscard]] Tensor view(const Buffer& buffer, const Shape& shape, int stage) const;
 
     // executor_sync.cpp
     std::vector<RequestPtr> start_gradients(const Instruction& in);
+    std::vector<RequestPtr> start_compressed(const Instruction& in);
     std::vector<RequestPtr> start_parameters(const Instruction& in);
     std::vector<RequestPtr> start_tied(const Instruction& in);
     std::vector<RequestPtr> start_norm();
@@ -95,7 +118,15 @@ class Executor final : public LaneHandler {
     void before_enqueue(const Instruction& in);
     void sum_tied_on_this_rank();
     void optimizer_step(const Instruction& in);
-    void lamb_step(StageState& state, double rate, double scale, std::int64_t update);
+    void update_stage(StageState& state);
+    void average_parameters(StageState& state);
+    [[nodiscard]] bool averages_after(std::int64_t step) const;
+    [[nodiscard]] std::int64_t step_of_update(int stage) const;
+
+    // layerwise_step.cpp
+    void lamb_step(StageState& state, const UpdateSpec& spec);
+    void lars_step(StageState& state, const UpdateSpec& spec);
+    void sum_over_shards(const StageState& state, std::vector<double>& squares);
     void refuse_not_finite();
 
     const PlanDocument& document_;
@@ -130,11 +161,22 @@ class Executor final : public LaneHandler {
     std::unique_ptr<GatheredNumbers> norm_;
     StepNumbers numbers_;
     std::int64_t updates_ = 0;  // optimizer steps so far
+    SyncMethod method_ = SyncMethod::Reduce;
+    std::vector<std::vector<std::unique_ptr<CompressedReduce>>> compressed_;  // by stage and bucket
+    std::vector<std::unique_ptr<ParameterServer>> servers_;                   // by stage
+    LossScaler scaler_;
+    double step_scale_ = 1;  // of the gradients of the step that runs
+    bool skip_ = false;      // its gradient overflowed
     std::vector<std::int64_t> stage_updates_;
     std::vector<std::int64_t> injected_;  // by fault: the last step that it happened in
     bool poison_ = false;
+    std::unique_ptr<Prefetcher> prefetcher_;
+    std::vector<HostBatch> samples_;  // of samples_step_
+    std::int64_t samples_step_ = -1;
     std::int64_t masked_targets_step_ = -1;
     double masked_targets_ = 0;
+    std::vector<MemorySample> memory_;
+    std::size_t sampled_peak_ = 0;
 };
 
 }  // namespace tw

@@ -1,9 +1,11 @@
 // The host's instructions: forwards, backwards, weight versions; the tensors between stages.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "base/check.hpp"
 #include "real_exec/runtime/executor.hpp"
@@ -83,27 +85,67 @@ void Executor::run_host(std::uint32_t index) {
     backend_.synchronize();
 }
 
+void Executor::sample_memory() {
+    const MemoryStats stats = backend_.memory();
+    const auto add = [&](const std::array<std::size_t, kMemoryUses>& by_use) {
+        MemorySample sample;
+        sample.time = clock_.now();
+        sample.bytes.assign(by_use.begin(), by_use.end());
+        if (memory_.empty() || memory_.back().bytes != sample.bytes) memory_.push_back(std::move(sample));
+    };
+    if (stats.peak > sampled_peak_) add(stats.peak_by_use);
+    sampled_peak_ = stats.peak;
+    add(stats.current_by_use);
+}
+
+std::int64_t Executor::first_sample_of(int microbatch) const {
+    return (static_cast<std::int64_t>(microbatch % schedule_.microbatches) * plan_.mesh.dp +
+            layout_.dp_rank) *
+           plan_.microbatch;
+}
+
+// The samples that this rank's first or last stage computes with, two steps ahead.
+void Executor::start_prefetching(std::int64_t first_step) {
+    PrefetchPlan wanted;
+    wanted.first_step = first_step;
+    wanted.last_step = options_.steps;
+    wanted.microbatch = plan_.microbatch;
+    std::vector<char> known(static_cast<std::size_t>(schedule_.microbatches), 0);
+    for (const Instruction& in : program_->instructions) {
+        const bool forward = in.opcode == Opcode::Forward || in.opcode == Opcode::OverlapForwardBackward;
+        if (!forward || (in.stage != 0 && in.stage != schedule_.stages - 1)) continue;
+        char& seen = known[static_cast<std::size_t>(in.microbatch % schedule_.microbatches)];
+        if (std::exchange(seen, 1) == 0) wanted.first_sample.push_back(first_sample_of(in.microbatch));
+    }
+    if (wanted.first_sample.empty() || first_step >= options_.steps) return;
+    samples_step_ = first_step - 1;
+    prefetcher_ = std::make_unique<Prefetcher>(dataset_, std::move(wanted));
+}
+
+// Forwards ask in the order of steps.
+const HostBatch& Executor::host_batch(std::int64_t step, std::int64_t first_sample) {
+    TW_CHECK_MSG(prefetcher_ != nullptr, "a step that nobody began (Executor::begin)");
+    while (samples_step_ < step) {
+        auto taken = prefetcher_->take(++samples_step_);
+        if (!taken) transport_.abort(exit_code(taken.errors()), who_ + ": " + to_string(taken.errors()));
+        samples_ = std::move(*taken);
+    }
+    const auto found = std::find_if(samples_.begin(), samples_.end(),
+                                    [&](const HostBatch& one) { return one.first_sample == first_sample; });
+    TW_CHECK_MSG(samples_step_ == step && found != samples_.end(), "samples of another step");
+    return *found;
+}
+
 Batch Executor::make_batch(int stage, int microbatch, BatchMemory& memory) {
     const std::int64_t rows = plan_.microbatch, seq = plan_.seq_len;
     Batch batch;
     batch.step = first_step_ + microbatch / schedule_.microbatches;
-    batch.first_sample =
-        (static_cast<std::int64_t>(microbatch % schedule_.microbatches) * plan_.mesh.dp + layout_.dp_rank) *
-        rows;
+    batch.first_sample = first_sample_of(microbatch);
     if (stage != 0 && stage != schedule_.stages - 1) return batch;
     const DataOptions& data = dataset_.options();
     const bool images = data.kind == SampleKind::Images;
-    const std::int64_t targets = images ? rows : rows * seq;
-    std::vector<std::int32_t> host_tokens(images ? 0 : static_cast<std::size_t>(rows * seq));
-    std::vector<std::int32_t> host_targets(static_cast<std::size_t>(targets));
     const Shape picture{rows, data.channels, data.height, data.width};
-    std::vector<float> host_images(images ? static_cast<std::size_t>(picture.elements()) : 0);
-    SampleRows into;
-    if (!images) into.tokens = host_tokens.data();
-    into.targets = host_targets.data();
-    if (images) into.images = host_images.data();
-    const Status filled = dataset_.fill(batch.step, batch.first_sample, rows, into);
-    if (!filled) transport_.abort(exit_code(filled.errors()), who_ + ": " + to_string(filled.errors()));
+    const HostBatch& host = host_batch(batch.step, batch.first_sample);
     const auto put = [&](Buffer& buffer, DType dtype, const Shape& shape, const void* from) {
         buffer = backend_.allocate(dtype, shape, MemoryUse::Activations);
         const Tensor tensor = buffer.view(dtype, shape);
@@ -111,12 +153,12 @@ Batch Executor::make_batch(int stage, int microbatch, BatchMemory& memory) {
         return tensor;
     };
     if (images) {
-        if (stage == 0) batch.images = put(memory.images, DType::F32, picture, host_images.data());
-        batch.targets = put(memory.targets, DType::I32, Shape{rows}, host_targets.data());
+        if (stage == 0) batch.images = put(memory.images, DType::F32, picture, host.images.data());
+        batch.targets = put(memory.targets, DType::I32, Shape{rows}, host.targets.data());
         return batch;
     }
-    batch.tokens = put(memory.tokens, DType::I32, Shape{rows, seq}, host_tokens.data());
-    batch.targets = put(memory.targets, DType::I32, Shape{rows, seq}, host_targets.data());
+    batch.tokens = put(memory.tokens, DType::I32, Shape{rows, seq}, host.tokens.data());
+    batch.targets = put(memory.targets, DType::I32, Shape{rows, seq}, host.targets.data());
     return batch;
 }
 
@@ -162,6 +204,10 @@ void Executor::forward(int stage, int microbatch, int version) {
 // The gradient starts at the last stage with this factor: the loss is the mean over all targets that one
 // update sees.
 double Executor::loss_scale_of(int microbatch, int stage) {
+    return step_scale_ * mean_factor(microbatch, stage);
+}
+
+double Executor::mean_factor(int microbatch, int stage) {
     const std::int64_t per_sample = dataset_.options().kind == SampleKind::Images ? 1 : plan_.seq_len;
     if (schedule_.boundary == StepBoundary::None) {
         const auto s = static_cast<std::size_t>(stage);
@@ -169,8 +215,10 @@ double Executor::loss_scale_of(int microbatch, int stage) {
             static_cast<double>(backwards_per_update_[s]) * groups_.replicas(stage, false).size();
         return 1.0 / (microbatches * static_cast<double>(plan_.microbatch * per_sample));
     }
+    // The mean over the whole batch, or, where replicas step alone, over this replica's part of it.
+    const int replicas = steps_alone(method_) ? plan_.mesh.dp : 1;
     if (dataset_.options().kind != SampleKind::MaskedTokens)
-        return 1.0 / static_cast<double>(plan_.global_batch * per_sample);
+        return replicas / static_cast<double>(plan_.global_batch * per_sample);
     // Masks differ from sample to sample; every rank counts those of the whole batch.
     const std::int64_t step = first_step_ + microbatch / schedule_.microbatches;
     if (masked_targets_step_ != step) {
@@ -187,7 +235,7 @@ double Executor::loss_scale_of(int microbatch, int stage) {
                 masked_targets_ += target >= 0 ? 1 : 0;
         }
     }
-    return 1.0 / std::max(1.0, masked_targets_);
+    return replicas / std::max(1.0, masked_targets_);
 }
 
 void Executor::backward(const Instruction& in, int stage, int microbatch) {

@@ -74,13 +74,16 @@ void Executor::complete(std::uint32_t index) {
 void Executor::before_enqueue(const Instruction& in) {
     const bool gradients = (in.opcode == Opcode::AllReduce || in.opcode == Opcode::ReduceScatter) &&
                            (in.group == 0 || schedule_.boundary == StepBoundary::None);
-    if (!gradients && in.opcode != Opcode::GradNorm && in.opcode != Opcode::OptimizerStep) return;
+    // The two ends of tied embeddings: the last layer's reduce-scatter (ZeRO-3) may still be under way.
+    const bool tied = in.opcode == Opcode::AllReduce && !gradients;
+    if (!gradients && !tied && in.opcode != Opcode::GradNorm && in.opcode != Opcode::OptimizerStep) return;
     for (std::size_t s = 0; s < states_.size(); ++s) {
-        if (!states_[s] || (in.opcode != Opcode::GradNorm && s != in.stage)) continue;
+        if (!states_[s] || (in.opcode != Opcode::GradNorm && !tied && s != in.stage)) continue;
         if (states_[s]->by_layer()) {
             hooks_[s]->finish_gradients();
             continue;
         }
+        if (tied) continue;  // tables of tokens are whole on each of their ranks
         std::vector<Bucket>& buckets = states_[s]->buckets();
         for (std::size_t b = 0; b < buckets.size(); ++b) {
             if (partials_summed_[s][b] != 0) continue;
@@ -95,6 +98,8 @@ std::vector<RequestPtr> Executor::start_gradients(const Instruction& in) {
     std::vector<RequestPtr> requests;
     StageState& state = *states_[in.stage];
     if (state.by_layer()) return requests;  // the hooks' work
+    if (steps_alone(method_)) return requests;
+    if (compresses(method_)) return start_compressed(in);
     for (const Bucket& bucket : state.buckets()) {
         if (bucket.chunk != static_cast<int>(in.part)) continue;
         Communicator& group = groups_.replicas(in.stage, bucket.expert);
@@ -108,9 +113,25 @@ std::vector<RequestPtr> Executor::start_gradients(const Instruction& in) {
     return requests;
 }
 
+// One after the other: their later rounds are collectives too, whose order is the same on all ranks.
+std::vector<RequestPtr> Executor::start_compressed(const Instruction& in) {
+    StageState& state = *states_[in.stage];
+    std::vector<NextOperation> operations;
+    for (std::size_t b = 0; b < state.buckets().size(); ++b) {
+        const Bucket& bucket = state.buckets()[b];
+        CompressedReduce* reduce = compressed_[in.stage][b].get();
+        if (bucket.chunk != static_cast<int>(in.part) || reduce == nullptr) continue;
+        reduce->append(groups_.replicas(in.stage, bucket.expert), state.grads(bucket), operations);
+    }
+    std::vector<RequestPtr> requests;
+    requests.push_back(chain_operations(std::move(operations)));
+    return requests;
+}
+
 std::vector<RequestPtr> Executor::start_parameters(const Instruction& in) {
     std::vector<RequestPtr> requests;
     StageState& state = *states_[in.stage];
+    if (servers_[in.stage]) return servers_[in.stage]->pull();
     for (const Bucket& bucket : state.buckets()) {
         Communicator& group = groups_.replicas(in.stage, bucket.expert);
         if (group.size() == 1) continue;
@@ -155,8 +176,12 @@ std::vector<RequestPtr> Executor::start_norm() {
         if (state) numbers_.square_sum += state->owned_square_sum();
     }
     // Without clipping no update waits for the others' norms, unless the schedule's steps end with a barrier.
-    const bool global = options_.optimizer.clip > 0 || schedule_.boundary == StepBoundary::Barrier;
-    if (!global) return {};
+    const bool global =
+        options_.optimizer.clip > 0 || schedule_.boundary == StepBoundary::Barrier || scaler_.on();
+    if (!global) {
+        if (!std::isfinite(numbers_.square_sum)) refuse_not_finite();
+        return {};
+    }
     norm_ = std::make_unique<GatheredNumbers>(*groups_.norm, std::vector<double>{numbers_.square_sum});
     std::vector<RequestPtr> requests;
     requests.push_back(norm_->take_request());
@@ -165,9 +190,16 @@ std::vector<RequestPtr> Executor::start_norm() {
 
 void Executor::complete_norm() {
     if (!norm_) return;
-    numbers_.norm = std::sqrt(norm_->sum(0));
+    numbers_.norm = std::sqrt(norm_->sum(0)) / step_scale_;
     norm_.reset();
-    if (!std::isfinite(numbers_.norm)) refuse_not_finite();
+    if (std::isfinite(numbers_.norm)) {
+        scaler_.good_step();
+        return;
+    }
+    if (!scaler_.on()) refuse_not_finite();
+    scaler_.overflowed();
+    if (scaler_.exhausted()) refuse_not_finite();
+    skip_ = numbers_.skipped = true;
 }
 
 // The loss or a gradient is no number: says where and ends the run.
@@ -184,56 +216,82 @@ void Executor::refuse_not_finite() {
         const double began = clock_.seconds();
         lanes_->wait_until([&] { return clock_.seconds() > began + 2; }, "the rank to name");
     }
-    transport_.abort(
-        1, fmt::format("{}, step {}: the gradient norm is {}{}", who_, first_step_, numbers_.norm, text));
+    if (text.empty()) text = "; the squares of the gradients add up to no number";
+    if (numbers_.norm >= 0 || std::isnan(numbers_.norm))
+        text = fmt::format("; the gradient norm is {}", numbers_.norm) + text;
+    transport_.abort(1, fmt::format("{}, step {}: {}", who_, first_step_, text.substr(2)));
+}
+
+// The training step that the update of a stage belongs to.
+std::int64_t Executor::step_of_update(int stage) const {
+    if (schedule_.boundary != StepBoundary::None) return first_step_;
+    const auto s = static_cast<std::size_t>(stage);
+    return first_step_ + stage_updates_[s] * backwards_per_update_[s] * schedule_.replicas_of_stage[s] /
+                             schedule_.microbatches;
 }
 
 void Executor::optimizer_step(const Instruction& in) {
     StageState& state = *states_[in.stage];
     before_enqueue(in);
-    if (schedule_.boundary != StepBoundary::None) sum_tied_on_this_rank();
-    const OptimizerOptions& o = options_.optimizer;
-    std::int64_t step = first_step_;
-    if (schedule_.boundary == StepBoundary::None)
-        step += stage_updates_[in.stage] * backwards_per_update_[in.stage] *
-                schedule_.replicas_of_stage[in.stage] / schedule_.microbatches;
-    const double rate = o.rate.at(step, options_.steps, plan_.global_batch);
-    double scale = 1;
-    if (o.clip > 0 && numbers_.norm > o.clip) scale = o.clip / numbers_.norm;
-    ++stage_updates_[in.stage];
-    const std::int64_t update = updates_ + stage_updates_[in.stage];
-
-    if (plan_.optimizer == OptimizerKind::Lamb) {
-        lamb_step(state, rate, scale, update);
-    } else {
-        for (Bucket& bucket : state.buckets()) {
-            const std::int64_t begin = state.owned_begin(bucket);
-            const std::int64_t end = begin + state.owned_elements(bucket);
-            for (const BucketRun& run : decay_runs(bucket, state.module().parameters(), begin, end)) {
-                const auto part = [&](const Tensor& whole) {
-                    if (!whole) return whole;
-                    Tensor t = whole.rows(run.begin - begin, run.elements);
-                    return t;
-                };
-                const Tensor values = part(state.owned_values(bucket));
-                const Tensor master = bucket.master ? part(state.owned_master(bucket)) : Tensor{};
-                const Tensor grads = part(state.owned_grads(bucket));
-                const Tensor first = part(state.first_moment(bucket));
-                const double decay = run.decay ? o.weight_decay : 0;
-                if (plan_.optimizer == OptimizerKind::Adam) {
-                    AdamSpec spec{rate, o.beta1, o.beta2, o.epsilon, decay, update, scale};
-                    backend_.adamw(values, master, grads, first, part(state.second_moment(bucket)), spec);
-                } else {
-                    const bool momentum = plan_.optimizer == OptimizerKind::SgdMomentum;
-                    const SgdSpec spec{rate, momentum ? o.momentum : 0, decay, scale};
-                    backend_.sgd(values, master, grads, momentum ? first : Tensor{}, spec);
-                }
-            }
-        }
+    if (schedule_.boundary != StepBoundary::None) {
+        sum_tied_on_this_rank();
+    } else if (!state.first_not_finite().empty()) {
+        refuse_not_finite();  // no norm looks at these gradients
     }
+    if (!skip_) update_stage(state);
     state.zero_gradients();
     std::fill(partials_summed_[in.stage].begin(), partials_summed_[in.stage].end(), 0);
     state.latest_is(in.weight_version);
+}
+
+void Executor::update_stage(StageState& state) {
+    const OptimizerOptions& o = options_.optimizer;
+    const auto s = static_cast<std::size_t>(state.options().stage);
+    const std::int64_t step = step_of_update(state.options().stage);
+    UpdateSpec spec;
+    spec.kind = plan_.optimizer;
+    spec.rate = o.rate.at(step, options_.steps, plan_.global_batch);
+    spec.grad_scale = 1 / step_scale_;
+    if (o.clip > 0 && numbers_.norm > o.clip) spec.grad_scale *= o.clip / numbers_.norm;
+    if (servers_[s]) {
+        servers_[s]->push(spec.grad_scale);
+        return;
+    }
+    spec.update = updates_ + ++stage_updates_[s];
+    if (plan_.optimizer == OptimizerKind::Lamb) {
+        lamb_step(state, spec);
+    } else if (o.lars_trust > 0) {
+        lars_step(state, spec);
+    } else {
+        for (Bucket& bucket : state.buckets()) {
+            const std::int64_t begin = state.owned_begin(bucket);
+            const UpdateTensors all{
+                state.owned_values(bucket), bucket.master ? state.owned_master(bucket) : Tensor{},
+                state.owned_grads(bucket), state.first_moment(bucket), state.second_moment(bucket)};
+            for (const BucketRun& run :
+                 decay_runs(bucket, state.module().parameters(), begin, begin + state.owned_elements(bucket)))
+                update_elements(backend_, spec, o, all.part(run.begin - begin, run.elements), run.decay);
+        }
+    }
+    if (method_ == SyncMethod::LocalSteps && averages_after(step)) average_parameters(state);
+}
+
+// Local SGD: after every H-th step, and wherever somebody looks at the parameters.
+bool Executor::averages_after(std::int64_t step) const {
+    const std::int64_t done = step + 1;
+    const bool saved = options_.checkpoint_every > 0 && done % options_.checkpoint_every == 0;
+    return done % std::max(1, options_.sync.local_steps) == 0 || done == options_.steps || saved;
+}
+
+void Executor::average_parameters(StageState& state) {
+    for (const Bucket& bucket : state.buckets()) {
+        Communicator& group = groups_.replicas(state.options().stage, bucket.expert);
+        if (group.size() == 1) continue;
+        const Tensor parameters = state.owned_master(bucket);
+        lanes_->wait(*group.all_reduce(parameters), "the average of parameters");
+        backend_.scale(parameters, 1.0 / group.size());
+    }
+    state.values_from_master();
 }
 
 }  // namespace tw

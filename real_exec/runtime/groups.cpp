@@ -7,7 +7,8 @@
 
 namespace tw {
 
-Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, const Schedule& schedule) {
+Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, const Schedule& schedule,
+                              bool replica_norms) {
     Groups groups;
     Errors errors;
     const auto make = [&](std::unique_ptr<Communicator>& into, const char* name,
@@ -22,7 +23,7 @@ Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, co
     std::vector<int> everyone(static_cast<std::size_t>(layout.world));
     std::iota(everyone.begin(), everyone.end(), 0);
     make(groups.world, "world", everyone);
-    make(groups.norm, "norm", everyone);
+    make(groups.norm, "norm", replica_norms ? layout.replica : everyone);
     make(groups.tp, "tp", layout.tp);
     make(groups.tp_grad, "tp gradients", layout.tp);
     make(groups.ep, "ep", layout.ep);

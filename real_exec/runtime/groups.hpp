@@ -15,7 +15,7 @@ namespace tw {
 
 struct Groups {
     std::unique_ptr<Communicator> world;    // loss, norms, traces
-    std::unique_ptr<Communicator> norm;     // GradNorm's lane
+    std::unique_ptr<Communicator> norm;     // GradNorm's lane: all, or this rank's replica of the model
     std::unique_ptr<Communicator> tp, ep;   // the layers'
     std::unique_ptr<Communicator> tp_grad;  // gradients that are partial over tp
     std::unique_ptr<Communicator> pipeline;
@@ -27,8 +27,9 @@ struct Groups {
     // not in it.
     std::vector<std::unique_ptr<Communicator>> across;
 
-    // Created by all ranks together.
-    static Result<Groups> create(Transport& transport, const RankLayout& layout, const Schedule& schedule);
+    // Created by all ranks together. `replica_norms`: each replica of the model has a norm of its own.
+    static Result<Groups> create(Transport& transport, const RankLayout& layout, const Schedule& schedule,
+                                 bool replica_norms);
 
     // Replicas whose gradients of `stage` are summed.
     [[nodiscard]] Communicator& replicas(int stage, bool expert) const {

@@ -1,9 +1,10 @@
 // Initial values: every element of the whole tensor from a counter of its own, so that any layout holds the
 // same model.
+#include "real_exec/runtime/initialise.hpp"
+
 #include <cmath>
 #include <numbers>
 #include <string_view>
-#include <vector>
 
 #include "base/prng.hpp"
 #include "real_exec/checkpoint/tensor_region.hpp"
@@ -31,7 +32,8 @@ double normal_at(std::uint64_t seed, std::uint64_t stream, std::int64_t i) {
     return radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
 }
 
-// Elements [first, first + count) of a parameter's shard.
+}  // namespace
+
 std::vector<float> initial_values(const Parameter& p, std::uint64_t seed, std::int64_t first,
                                   std::int64_t count) {
     std::vector<float> values(static_cast<std::size_t>(count), 0.0F);
@@ -45,8 +47,6 @@ std::vector<float> initial_values(const Parameter& p, std::uint64_t seed, std::i
     }
     return values;
 }
-
-}  // namespace
 
 void StageState::initialise_owned(const Bucket& b, std::uint64_t seed) {
     Backend& backend = *options_.backend;

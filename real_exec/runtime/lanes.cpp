@@ -104,12 +104,16 @@ bool Lanes::advance(Lane& lane) {
 void Lanes::pump() {
     if (pumping_ || program_ == nullptr) return;
     pumping_ = true;
+    // A library that yields when it is idle gives the processor away in here.
+    const SimTime began = waiting_ == 0 ? clock_.now() : 0;
+    if (handler_.serve()) ++moves_;
     // What one lane completes may let another one start.
     for (bool moved = true; moved;) {
         moved = false;
         for (Lane& lane : lanes_)
             moved |= advance(lane);
     }
+    if (waiting_ == 0) waited_s_ += static_cast<double>(clock_.now() - began) * 1e-12;
     pumping_ = false;
 }
 
@@ -121,8 +125,8 @@ void Lanes::wait_until(const std::function<bool()>& done, const char* what, cons
     ++waiting_;
     for (int spins = 1; !done(); ++spins) {
         pump();
-        if (spins % 16 == 0) sched_yield();  // ranks may share cores
-        if (spins % 1024 != 0) continue;
+        if (spins % 16 != 0) continue;
+        sched_yield();  // ranks may share cores, and be away for long
         const SimTime now = clock_.now();
         beat_ = now;
         if (moves != moves_) {
@@ -140,7 +144,7 @@ void Lanes::wait_until(const std::function<bool()>& done, const char* what, cons
 void Lanes::wait_for_dependencies(std::uint32_t index) {
     current_ = index;
     beat_index_ = index;
-    pump();
+    // No pump() beside the wait's own: the library may give the processor away inside of it.
     wait_until([&] { return ready(index); }, "");
     events_[index].arrival = clock_.now();
 }

@@ -28,6 +28,8 @@ class LaneHandler {
     // Posts the instruction's operations; none: it is done at once.
     virtual std::vector<RequestPtr> start(std::uint32_t index) = 0;
     virtual void complete(std::uint32_t index) = 0;
+    // What the rank does for others beside its program, between any two things; true where it did something.
+    virtual bool serve() { return false; }
 };
 
 class Lanes {
@@ -54,7 +56,8 @@ class Lanes {
     void drain();
     void pump();
 
-    // Seconds spent in waits since begin(): communication (and imbalance) that no computation hides.
+    // Seconds spent in waits and in driving transfers since begin(): communication (and imbalance) that no
+    // computation hides.
     [[nodiscard]] double waited_s() const { return waited_s_; }
     // Events of the program, by index; complete after drain().
     [[nodiscard]] std::vector<TraceEvent>& events() { return events_; }

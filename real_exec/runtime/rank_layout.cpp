@@ -72,6 +72,7 @@ Result<RankLayout> RankLayout::make(const ParallelPlan& plan, const Cluster& clu
     layout.ep = group_with(*placement, {Axis::Ep}, rank);
     layout.edp = group_with(*placement, {Axis::Edp}, rank);
     layout.pipeline = group_with(*placement, {Axis::Pp}, rank);
+    layout.replica = group_with(*placement, {Axis::Tp, Axis::Pp}, rank);
     for (int p = 0; p < pipeline_ranks; ++p) {
         layout.stage_replicas_.push_back(
             group_with(*placement, {Axis::Dp, Axis::Cp}, layout.pipeline[static_cast<std::size_t>(p)]));

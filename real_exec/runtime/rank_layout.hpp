@@ -19,6 +19,7 @@ struct RankLayout {
     // Global ranks, ascending; each holds `rank`.
     std::vector<int> tp, dp, ep, edp;
     std::vector<int> pipeline;  // by pipeline rank
+    std::vector<int> replica;   // the ranks of this rank's data-parallel position: one whole model
 
     // This rank's place in one of the groups above.
     [[nodiscard]] int index_in(const std::vector<int>& group) const;

@@ -1,8 +1,11 @@
 #include "real_exec/runtime/run_checkpoint.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
+
+#include "real_exec/checkpoint/safetensors.hpp"
 
 namespace tw {
 namespace {
@@ -62,19 +65,22 @@ void put(Backend& backend, const std::vector<float>& from, const Tensor& to) {
     backend.copy(staged.view(DType::F32, to.shape), to);
 }
 
-Status read_state(const Checkpoint& checkpoint, StageState& state, OptimizerKind optimizer,
+// Elements [first, first + count) of a parameter's shard, in fp32.
+using ReadPiece = std::function<Status(const char* kind, const Parameter& parameter,
+                                       const TensorRegion& region, float* into)>;
+
+// Everything that a rank holds of `kinds`, and its values in the compute type.
+Status read_state(const ReadPiece& source, StageState& state, const std::vector<Kind>& kinds,
                   Backend& backend) {
     const auto read = [&](const char* kind, const Parameter& p, std::int64_t first, std::int64_t count,
                           const Tensor& to) -> Status {
         std::vector<float> values(static_cast<std::size_t>(count));
-        if (Status got = checkpoint.read(kind, p.name, region_of(p, first, count), DType::F32, values.data());
-            !got)
-            return got;
+        if (Status got = source(kind, p, region_of(p, first, count), values.data()); !got) return got;
         put(backend, values, to);
         return ok();
     };
     for (const Piece& piece : owned_pieces(state, false)) {
-        for (const Kind& kind : kinds_of(optimizer)) {
+        for (const Kind& kind : kinds) {
             const Tensor to = (state.*kind.owned)(*piece.bucket).rows(piece.at, piece.count);
             if (Status got = read(kind.name, *piece.parameter, piece.first, piece.count, to); !got)
                 return got;
@@ -111,6 +117,10 @@ Status save_checkpoint(CheckpointWriter& writer, Executor& executor, const PlanD
     state.plan = summary(document.plan);
     state.data = dataset.identity();
     state.scalars["updates"] = static_cast<double>(executor.updates());
+    if (const LossScaler& scaler = executor.loss_scaler(); scaler.on()) {
+        state.scalars["loss_scale"] = scaler.scale();
+        state.scalars["loss_scale_good_steps"] = static_cast<double>(scaler.good_steps());
+    }
     std::vector<CheckpointTensor> tensors;
     for (const auto& stage : executor.states()) {
         if (!stage) continue;
@@ -148,16 +158,47 @@ Result<Resumed> resume_from_checkpoint(Executor& executor, const TrainOptions& o
     };
     if (state.model != document.model_name) return differs("model", state.model, document.model_name);
     if (state.data != dataset.identity()) return differs("data or seed", state.data, dataset.identity());
+    const Checkpoint& checkpoint = *found->checkpoint;
+    const ReadPiece source = [&](const char* kind, const Parameter& p, const TensorRegion& region,
+                                 float* into) {
+        return checkpoint.read(kind, p.name, region, DType::F32, into);
+    };
     for (const auto& stage : executor.states()) {
         if (!stage) continue;
-        if (Status done = read_state(*found->checkpoint, *stage, document.plan.optimizer, backend); !done)
+        if (Status done = read_state(source, *stage, kinds_of(document.plan.optimizer), backend); !done)
             return done.errors();
         stage->bind_all();
     }
     const auto updates = state.scalars.find("updates");
     executor.set_updates(updates == state.scalars.end() ? state.step
                                                         : static_cast<std::int64_t>(updates->second));
+    const auto scale = state.scalars.find("loss_scale");
+    const auto good = state.scalars.find("loss_scale_good_steps");
+    if (executor.loss_scaler().on() && scale != state.scalars.end() && good != state.scalars.end())
+        executor.loss_scaler().restore(scale->second, static_cast<std::int64_t>(good->second));
     return Resumed{state.step, found->refused};
+}
+
+Status start_from_weights(Executor& executor, const std::string& path, Backend& backend) {
+    const auto files = WeightFiles::open(path);
+    if (!files) return files.errors();
+    const ReadPiece source = [&](const char*, const Parameter& p, const TensorRegion& region, float* into) {
+        std::string name = p.name;
+        // Files of the inner model alone (GPT2Model, LlamaModel, BertModel) leave its name out.
+        for (const std::string_view inner : {"transformer.", "model.", "bert."}) {
+            if (files->find(name) == nullptr && name.starts_with(inner) &&
+                files->find(std::string_view(name).substr(inner.size())) != nullptr)
+                name = name.substr(inner.size());
+        }
+        return files->read(name, region, DType::F32, into);
+    };
+    for (const auto& stage : executor.states()) {
+        if (!stage) continue;
+        if (Status done = read_state(source, *stage, {{"weight", &StageState::owned_master}}, backend); !done)
+            return done;
+        stage->bind_all();
+    }
+    return ok();
 }
 
 }  // namespace tw

@@ -23,4 +23,8 @@ Result<Resumed> resume_from_checkpoint(Executor& executor, const TrainOptions& o
                                        const PlanDocument& document, const Dataset& dataset,
                                        Backend& backend);
 
+// The model's weights from safetensors under Hugging Face's names (with or without the name of the inner
+// model in front), whatever the layout. Errors: a tensor that is not there, or has another shape.
+Status start_from_weights(Executor& executor, const std::string& path, Backend& backend);
+
 }  // namespace tw

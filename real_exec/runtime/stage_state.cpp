@@ -103,7 +103,7 @@ void StageState::make_buckets() {
 
 void StageState::allocate() {
     Backend& backend = *options_.backend;
-    const bool master = options_.compute != DType::F32;
+    const bool master = options_.compute != DType::F32 || options_.separate_master;
     for (Bucket& b : buckets_) {
         const auto make = [&](DType dtype, bool sharded, MemoryUse use) {
             Buffer buffer = backend.allocate(dtype, Shape{sharded ? b.shard_elements() : b.elements}, use);
@@ -189,10 +189,12 @@ bool StageState::saves(const Parameter& p) const {
 
 double StageState::owned_square_sum() const {
     double sum = 0;
+    const bool own = options_.own_gradients;
     for (const Bucket& b : buckets_) {
-        if (!saves(b)) continue;
-        const Tensor owned = owned_grads(b);
-        const std::int64_t begin = owned_begin(b), end = begin + owned_elements(b);
+        if (own ? b.tied && !options_.counts_tied : !saves(b)) continue;
+        const Tensor owned = own ? grads(b) : owned_grads(b);
+        const std::int64_t begin = own ? 0 : owned_begin(b),
+                           end = own ? b.elements : begin + owned_elements(b);
         for (const BucketSlice& slice : b.slices) {
             const Parameter& p = module_->parameters()[static_cast<std::size_t>(slice.parameter)];
             if (!saves(p)) continue;
@@ -205,9 +207,11 @@ double StageState::owned_square_sum() const {
 }
 
 std::string StageState::first_not_finite() const {
+    const bool own = options_.own_gradients;
     for (const Bucket& b : buckets_) {
-        const Tensor owned = owned_grads(b);
-        const std::int64_t begin = owned_begin(b), end = begin + owned_elements(b);
+        const Tensor owned = own ? grads(b) : owned_grads(b);
+        const std::int64_t begin = own ? 0 : owned_begin(b),
+                           end = own ? b.elements : begin + owned_elements(b);
         for (const BucketSlice& slice : b.slices) {
             const std::int64_t from = std::max(begin, slice.begin);
             const std::int64_t to = std::min(end, slice.begin + slice.elements);

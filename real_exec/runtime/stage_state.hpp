@@ -30,6 +30,9 @@ struct StageStateOptions {
     int tp_rank = 0;
     bool shard_update = false;  // master and optimizer states (ZeRO-1 and more; parameter servers)
     bool shard_gradients = false, shard_parameters = false;  // ZeRO-2, ZeRO-3
+    bool separate_master = false;  // also in fp32: what is served is not what is computed with
+    // Replicas step by themselves: norms are of this rank's whole gradients, on every replica.
+    bool own_gradients = false;
     DType compute = DType::F32, gradient = DType::F32;
     OptimizerKind optimizer = OptimizerKind::Adam;
     // Whether a parameter is the embedding that the other end of the pipeline holds too.

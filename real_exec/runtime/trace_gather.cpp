@@ -10,6 +10,7 @@
 #include "plan/trace/rendezvous.hpp"
 #include "real_exec/backend/backend.hpp"
 #include "real_exec/runtime/gather.hpp"
+#include "real_exec/runtime/sync_method.hpp"
 
 namespace tw {
 namespace {
@@ -95,10 +96,14 @@ RankTrace unpack(const std::string& text, int rank, int tp) {
 }
 
 // A transfer or collective begins when the last of those who meet has arrived; before, its ranks wait.
-void start_together(Trace& trace) {
+// Replicas that step by themselves do not meet in collectives (group 0).
+void start_together(Trace& trace, bool replicas_meet) {
     const Rendezvous meetings = match_rendezvous(trace);
     for (std::size_t m = 0; m < meetings.size(); ++m) {
         SimTime last = 0;
+        const EventRef first = meetings.members_of(m).front();
+        const Instruction& in = trace.ranks[first.rank].events[first.event].instruction;
+        if (!replicas_meet && is_collective(in.opcode) && in.group == 0) continue;
         for (const EventRef& member : meetings.members_of(m))
             last = std::max(last, trace.ranks[member.rank].events[member.event].arrival);
         for (const EventRef& member : meetings.members_of(m)) {
@@ -130,7 +135,8 @@ Result<Trace> gather_trace(Communicator& world, const RankLayout& layout, const 
     for (std::size_t r = 0; r < texts->size(); ++r)
         trace.ranks.push_back(unpack((*texts)[r], static_cast<int>(r), document.plan.mesh.tp));
     trace = align_clocks(std::move(trace));
-    start_together(trace);
+    const auto method = sync_method_of(document.plan.gradient_sync);
+    start_together(trace, !(method && steps_alone(*method)));
     std::map<std::int32_t, SimTime> ends;
     for (const RankTrace& rank : trace.ranks) {
         for (const TraceEvent& event : rank.events)

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "plan/gradient_sync/gradient_sync.hpp"
+#include "real_exec/runtime/loss_scaler.hpp"
 
 namespace tw {
 
@@ -31,6 +33,8 @@ struct OptimizerOptions {
     double weight_decay = 0.1;                         // matrices alone
     double momentum = 0.9;
     double clip = 1.0;  // of the global gradient norm; 0: none
+    // LARS (You et al. 2017, arXiv 1708.03888) on the plan's sgd-momentum: the trust coefficient; 0: off.
+    double lars_trust = 0;
 };
 
 // A fault on purpose, for tests: "slow:rank=1,ms=200", "kill:rank=2,step=5", "hang:rank=1,step=3",
@@ -51,12 +55,15 @@ struct TrainOptions {
     std::uint64_t seed = 1;
     std::string data;  // file; empty: the built-in corpus
     OptimizerOptions optimizer;
-    double dropout = 0;  // probability; the plan says whether
-    int threads = 1;     // of each rank's kernels
+    SyncOptions sync;             // of the plan's gradient_sync: local_steps, density, block, staleness
+    LossScaleOptions loss_scale;  // of fp16
+    double dropout = 0;           // probability; the plan says whether
+    int threads = 1;              // of each rank's kernels
 
     std::string checkpoint_folder;
     std::int64_t checkpoint_every = 0;  // steps; 0: after the last one
     std::string resume_folder;
+    std::string weights;  // safetensors to start from, a file or a folder; empty: drawn from the seed
     std::uint64_t attempt = 0;
 
     std::string trace;       // trainwright/trace document; empty: none

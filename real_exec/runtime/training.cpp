@@ -1,19 +1,24 @@
 #include "real_exec/runtime/training.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <deque>
 #include <fstream>
+#include <thread>
 
 #include <fmt/format.h>
 
+#include "models/families/cnn.hpp"
 #include "plan/schedule/check.hpp"
 #include "real_exec/checkpoint/checkpoint.hpp"
 #include "real_exec/data/dataset.hpp"
 #include "real_exec/runtime/executable.hpp"
 #include "real_exec/runtime/executor.hpp"
 #include "real_exec/runtime/metrics.hpp"
+#include "real_exec/runtime/rank_log.hpp"
 #include "real_exec/runtime/run_checkpoint.hpp"
+#include "real_exec/runtime/stragglers.hpp"
 #include "real_exec/runtime/trace_gather.hpp"
 
 namespace tw {
@@ -26,6 +31,16 @@ DataOptions data_options(const PlanDocument& document, const TrainOptions& optio
     data.seq_len = document.plan.seq_len;
     data.vocabulary = document.graph.vocab;
     data.kind = document.graph.causal ? SampleKind::Tokens : SampleKind::MaskedTokens;
+    const auto* first = dynamic_cast<const CnnUnit*>(document.graph.layer(0).model.get());
+    const auto* last =
+        dynamic_cast<const CnnUnit*>(document.graph.layer(document.graph.size() - 1).model.get());
+    if (first == nullptr || last == nullptr) return data;
+    const ImageShape& image = first->steps().front().inputs.front();
+    data.kind = SampleKind::Images;
+    data.channels = image.channels;
+    data.height = image.height;
+    data.width = image.width;
+    data.classes = last->steps().back().output.channels;
     return data;
 }
 
@@ -46,11 +61,12 @@ std::int64_t peak_resident_bytes() {
 class Run {
   public:
     Run(const PlanDocument& document, const TrainOptions& options, Transport& transport, Backend& backend,
-        const OnStep& on_step)
+        RankLog& log, const OnStep& on_step)
         : document_(document),
           options_(options),
           transport_(transport),
           backend_(backend),
+          log_(log),
           on_step_(on_step) {}
 
     Result<TrainResult> run() {
@@ -77,6 +93,7 @@ class Run {
     Status prepare() {
         if (Errors errors = unsupported_by_executor(document_.graph, document_.plan); !errors.empty())
             return errors;
+        if (Errors errors = unsupported_options(document_, options_); !errors.empty()) return errors;
         auto dataset = Dataset::open(data_options(document_, options_));
         if (!dataset) return dataset.errors();
         dataset_ = std::move(*dataset);
@@ -106,6 +123,10 @@ class Run {
         if (options_.resume_folder.empty()) {
             for (const auto& state : executor_->states()) {
                 if (state) state->initialise(options_.seed);
+            }
+            if (!options_.weights.empty()) {
+                if (Status read = start_from_weights(*executor_, options_.weights, backend_); !read)
+                    return read;
             }
         } else {
             auto resumed = resume_from_checkpoint(*executor_, options_, document_, *dataset_, backend_);
@@ -145,10 +166,16 @@ class Run {
             if (!writer) return writer.errors();
             writer_ = std::move(*writer);
         }
+        executor_->begin(first_step_);
         auto metrics = Metrics::open(options_, document_, transport_.rank() == 0);
         if (!metrics) return metrics.errors();
         metrics_ = std::move(*metrics);
         result_.backend = backend_.description();
+        log_.line(fmt::format("{}, attempt {}, {}, {}: step {} of {} is next", executor_->who(),
+                              options_.attempt, summary(document_.plan), result_.backend, first_step_,
+                              options_.steps));
+        for (const std::string& note : result_.notes)
+            log_.line(note);
         result_.first_step = first_step_;
         auto offset = measure_clock_offset(*executor_->groups().world, clock_);
         if (!offset) return offset.errors();
@@ -161,8 +188,12 @@ class Run {
     // This rank is done with a step: its figures set out for the others, those of earlier steps are taken in.
     Status after_step(std::int64_t step, const StepNumbers& numbers) {
         waited_.push_back(numbers.waited_s);
+        if (!options_.log_folder.empty())
+            log_.line(fmt::format("step {}: {:.6f} s since the run began, waited {:.6f} s, holds {} B{}",
+                                  step, clock_.seconds(), numbers.waited_s, backend_.memory().current,
+                                  numbers.skipped ? ", gradient overflowed: nothing updated" : ""));
         pending_.push_back(
-            {step,
+            {step, numbers.loss_scale, numbers.skipped,
              std::make_unique<GatheredNumbers>(
                  *executor_->groups().world,
                  std::vector<double>{numbers.loss_sum, numbers.loss_count, numbers.square_sum, numbers.norm,
@@ -170,14 +201,18 @@ class Run {
         while (!pending_.empty() && pending_.front().numbers->test())
             take_figures();
         const std::int64_t done = step + 1;
-        const bool last = done == options_.steps;
+        // Of a server's shard the last push is not in yet (finish).
+        const bool last = done == options_.steps && !asynchronous_server();
         const bool due = options_.checkpoint_every > 0 && done % options_.checkpoint_every == 0;
         if (writer_ && (due || last)) {
-            if (Status saved = save_checkpoint(*writer_, *executor_, document_, options_, *dataset_, done);
-                !saved)
-                return saved;
+            if (Status saved = save(done); !saved) return saved;
         }
         return ok();
+    }
+
+    [[nodiscard]] bool asynchronous_server() const { return document_.plan.gradient_sync == "ps-async"; }
+    Status save(std::int64_t steps_done) {
+        return save_checkpoint(*writer_, *executor_, document_, options_, *dataset_, steps_done);
     }
 
     void take_figures() {
@@ -186,6 +221,8 @@ class Run {
         const GatheredNumbers& all = *pending.numbers;
         StepResult step;
         step.step = pending.step;
+        step.loss_scale = pending.loss_scale;
+        step.skipped = pending.skipped;
         step.loss = all.sum(0) / std::max(1.0, all.sum(1));
         // A norm that some rank knows is the model's; else the squares add up to it, where nothing was
         // updated in between.
@@ -205,11 +242,9 @@ class Run {
         step.tokens_per_s = step.step_time_s > 0 ? tokens / step.step_time_s : 0;
         step.exposed_communication_s = all.sum(5) / transport_.size();
         if (pending.step > first_step_) {
-            for (int r = 0; r < transport_.size(); ++r) {
-                waits_.resize(static_cast<std::size_t>(transport_.size()));
-                waits_[static_cast<std::size_t>(r)] += all.of(r, 5);
-            }
-            steady_s_ += step.step_time_s;
+            busy_.resize(static_cast<std::size_t>(transport_.size()));
+            for (int r = 0; r < transport_.size(); ++r)
+                busy_[static_cast<std::size_t>(r)].push_back(step.step_time_s - all.of(r, 5));
         }
         result_.steps.push_back(step);
         if (transport_.rank() != 0) return;
@@ -223,32 +258,18 @@ class Run {
             record_.events.push_back(event);
             record_.events.back().step -= static_cast<std::int32_t>(first_step_);
         }
-        MemorySample sample;
-        sample.time = clock_.now();
-        const MemoryStats memory = backend_.memory();
-        for (const std::size_t bytes : memory.peak_by_use)
-            sample.bytes.push_back(static_cast<std::int64_t>(bytes));
-        record_.memory.push_back(std::move(sample));
-    }
-
-    // Names the rank that the others wait for: it waits hardly at all while each of them waits long.
-    void name_stragglers() {
-        const double steps = static_cast<double>(result_.steps.size()) - 1;
-        if (steps < 1 || waits_.size() < 2 || steady_s_ <= 0) return;
-        const auto least = std::min_element(waits_.begin(), waits_.end());
-        double others = std::numeric_limits<double>::infinity();
-        for (auto it = waits_.begin(); it != waits_.end(); ++it) {
-            if (it != least) others = std::min(others, *it);
-        }
-        const double lead = (others - *least) / steps;
-        if (lead < 0.2 * steady_s_ / steps) return;
-        result_.notes.push_back(fmt::format(
-            "rank {} holds the others up: it waits {:.1f} ms a step, each of them at least {:.1f} ms",
-            least - waits_.begin(), 1e3 * *least / steps, 1e3 * others / steps));
+        std::vector<MemorySample>& memory = executor_->memory_samples();
+        record_.memory.insert(record_.memory.end(), std::make_move_iterator(memory.begin()),
+                              std::make_move_iterator(memory.end()));
+        memory.clear();
     }
 
     Result<TrainResult> finish() {
         Communicator& world = *executor_->groups().world;
+        executor_->finish();
+        if (writer_ && asynchronous_server() && first_step_ < options_.steps) {
+            if (Status saved = save(options_.steps); !saved) return saved.errors();
+        }
         while (!pending_.empty()) {
             GatheredNumbers& next = *pending_.front().numbers;
             executor_->lanes().wait_until([&] { return next.test(); }, "the figures of the last step");
@@ -265,7 +286,6 @@ class Run {
         record_.clock.uncertainty_s =
             std::max(record_.clock.uncertainty_s, offset->uncertainty_s) + drift / 2;
         if (Status gathered = gather_ranks(world); !gathered) return gathered.errors();
-        name_stragglers();
         if (!options_.trace.empty()) {
             auto trace = gather_trace(world, executor_->layout(), document_, schedule_, record_,
                                       options_.steps - first_step_);
@@ -298,6 +318,7 @@ class Run {
             own.push_back(static_cast<double>(bytes));
         GatheredNumbers all(world, own);
         if (Status done = all.wait(); !done) return done;
+        std::vector<RankPace> pace;
         for (int r = 0; r < world.size(); ++r) {
             const auto integer = [&](std::size_t i) { return static_cast<std::int64_t>(all.of(r, i)); };
             RankResult rank;
@@ -310,13 +331,18 @@ class Run {
             rank.clock_uncertainty_s = all.of(r, 7);
             for (std::size_t use = 0; use < rank.peak_by_use.size(); ++use)
                 rank.peak_by_use[use] = integer(first_use + use);
+            if (!busy_.empty())
+                pace.push_back({r, static_cast<int>(integer(0)), busy_[static_cast<std::size_t>(r)]});
             result_.ranks.push_back(std::move(rank));
         }
+        if (const auto note = name_straggler(pace)) result_.notes.push_back(*note);
         return ok();
     }
 
     struct Pending {
         std::int64_t step = 0;
+        double loss_scale = 0;
+        bool skipped = false;
         std::unique_ptr<GatheredNumbers> numbers;
     };
 
@@ -324,6 +350,7 @@ class Run {
     const TrainOptions& options_;
     Transport& transport_;
     Backend& backend_;
+    RankLog& log_;
     const OnStep& on_step_;
     RunClock clock_;
     std::unique_ptr<Dataset> dataset_;
@@ -335,16 +362,30 @@ class Run {
     TrainResult result_;
     std::int64_t first_step_ = 0;
     std::deque<Pending> pending_;
-    std::vector<double> waited_;  // this rank's, by step
-    std::vector<double> waits_;   // every rank's, summed over the steps after the first
-    double steady_s_ = 0, last_end_s_ = 0;
+    std::vector<double> waited_;             // this rank's, by step
+    std::vector<std::vector<double>> busy_;  // every rank's, of the steps after the first
+    double last_end_s_ = 0;
 };
 
 }  // namespace
 
 Result<TrainResult> train(const PlanDocument& document, const TrainOptions& options, Transport& transport,
                           Backend& backend, const OnStep& on_step) {
-    return Run(document, options, transport, backend, on_step).run();
+    auto log = RankLog::open(options.log_folder, transport.rank());
+    if (!log && transport.size() == 1) return log.errors();
+    RankLog silent;
+    const std::unique_ptr<Transport> logged = log_aborts(transport, log ? *log : silent);
+    Run run(document, options, *logged, backend, log ? *log : silent, on_step);
+    auto result = log ? run.run() : Result<TrainResult>(log.errors());
+    if (result) (log ? *log : silent).line("done");
+    if (result || transport.size() == 1) return result;
+    // The others wait for this rank, and it has operations under way: they end together, before any memory
+    // that a transfer uses is freed. What all ranks see is told by the lowest of them: each leaves those
+    // below it the time to speak and to end it.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100) * std::min(transport.rank(), 10));
+    logged->abort(exit_code(result.errors()),
+                  fmt::format("rank {}: {}", transport.rank(), to_string(result.errors())));
+    return result;  // GCC does not see that a virtual function never returns
 }
 
 }  // namespace tw

@@ -26,6 +26,8 @@ struct StepResult {
     double step_time_s = 0;   // from the end of the step before to the end of this one, the slowest rank's
     double tokens_per_s = 0;  // samples where the model counts images
     double exposed_communication_s = 0;  // that ranks waited, mean
+    double loss_scale = 0;               // of fp16; 0: none
+    bool skipped = false;                // fp16: the gradient overflowed, nothing was updated
 };
 
 struct RankResult {
@@ -46,10 +48,15 @@ struct TrainResult {
     std::vector<std::string> notes;  // stragglers, checkpoints that were refused
 };
 
+// What a run's options ask of a plan that it cannot do, with the option as context; empty: nothing.
+Errors unsupported_options(const PlanDocument& document, const TrainOptions& options);
+
 // Called on rank 0 when the figures of a step have arrived.
 using OnStep = std::function<void(const StepResult& step)>;
 
-// All ranks of the transport call it together. The result is whole on rank 0; the trace is written there.
+// All ranks of the transport call it together. The result is whole on rank 0; the trace is written there. An
+// error of one of several ranks is not returned: it ends all of them (Transport::abort) with its exit code,
+// after its message has been written.
 Result<TrainResult> train(const PlanDocument& document, const TrainOptions& options, Transport& transport,
                           Backend& backend, const OnStep& on_step = {});
 

@@ -33,8 +33,9 @@ const Kernels& best_kernels() {
 }
 
 Num num_of(DType dtype) {
-    TW_CHECK_MSG(dtype == DType::F32 || dtype == DType::BF16, "CPU kernels have f32 and bf16");
-    return dtype == DType::F32 ? Num::F32 : Num::BF16;
+    TW_CHECK_MSG(dtype != DType::I32, "CPU kernels have f32, bf16 and f16");
+    if (dtype == DType::F32) return Num::F32;
+    return dtype == DType::BF16 ? Num::BF16 : Num::F16;
 }
 
 Array array_of(const Tensor& tensor, std::int64_t offset) {
@@ -218,7 +219,9 @@ void CpuBackend::gemm(const MatrixView& a, bool transpose_a, const MatrixView& b
     TW_CHECK((transpose_a ? a.cols : a.rows) == c.rows && (transpose_b ? b.rows : b.cols) == c.cols &&
              (transpose_a ? a.rows : a.cols) == (transpose_b ? b.cols : b.rows) && a.dtype == b.dtype);
     if (c.rows == 0 || c.cols == 0) return;
-    if (a.dtype == c.dtype || a.dtype == DType::BF16) {
+    // No library multiplies fp16 on processors of before 2023.
+    const bool half = a.dtype == DType::F16 || c.dtype == DType::F16;
+    if (!half && (a.dtype == c.dtype || a.dtype == DType::BF16)) {
         if (gemm_->run(a, transpose_a, b, transpose_b, c, accumulate, bias)) return;
     }
     // Through fp32 copies.

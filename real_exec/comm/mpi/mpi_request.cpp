@@ -71,10 +71,23 @@ Status MpiRequest::wait() {
         if (spins % 1024 != 1023) continue;
         const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
         if (waited.count() < deadline_s_) continue;
-        return Error{ErrorCode::Failure, fmt::format("{} waits for {:.0f} s", what_, waited.count()), "",
-                     missing()};
+        Error late{ErrorCode::Failure, fmt::format("{} waits for {:.0f} s", what_, waited.count()), "",
+                   missing()};
+        give_up();
+        return late;
     }
     return ok();
+}
+
+// What has not been matched is cancelled; the rest is left to the library. The caller ends the run.
+void MpiRequest::give_up() {
+    for (MPI_Request& open : open_) {
+        if (open == MPI_REQUEST_NULL) continue;
+        MPI_Cancel(&open);
+        MPI_Request_free(&open);
+    }
+    open_count_ = 0;
+    done_ = true;
 }
 
 std::string MpiRequest::missing() const {

@@ -34,11 +34,13 @@ class MpiRequest final : public Request {
     void started();
 
     bool test() override;
+    // An error gives the operation up: the request may be destroyed then, and the run is to be ended.
     Status wait() override;
     [[nodiscard]] std::string waiting_for() const override { return what_ + ", " + missing(); }
 
   private:
     [[nodiscard]] std::string missing() const;
+    void give_up();
 
     std::string what_;
     std::vector<int> ranks_;

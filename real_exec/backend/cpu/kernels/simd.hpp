@@ -27,6 +27,10 @@ typedef std::uint16_t vh __attribute__((vector_size(W * 2)));
 struct Bf16 {
     std::uint16_t bits;
 };
+// IEEE binary16.
+struct F16 {
+    std::uint16_t bits;
+};
 
 inline vf splat(float x) {
     return vf{} + x;
@@ -49,6 +53,11 @@ inline vf max(vf a, vf b) {
 }
 inline vf min(vf a, vf b) {
     return select(a < b, a, b);
+}
+inline vu select(vi mask, vu a, vu b) {
+    vu m;
+    __builtin_memcpy(&m, &mask, sizeof m);
+    return (m & a) | (~m & b);
 }
 
 inline vf load(const float* p) {
@@ -78,6 +87,39 @@ inline void store(Bf16* p, vf x) {
     const vh h = __builtin_convertvector((mask & 0x7fc0U) | (~mask & rounded), vh);
     __builtin_memcpy(p, &h, sizeof h);
 }
+// The exponent's bias differs by 112: a multiplication moves it, and makes subnormals right by the way.
+inline vf load(const F16* p) {
+    vh h;
+    __builtin_memcpy(&h, p, sizeof h);
+    const vu wide = __builtin_convertvector(h, vu);
+    const vu magnitude = (wide & 0x7fffU) << 13U;
+    vf f;
+    __builtin_memcpy(&f, &magnitude, sizeof f);
+    f *= splat(0x1.0p112F);
+    vu r;
+    __builtin_memcpy(&r, &f, sizeof r);
+    r = select(magnitude >= vu{} + 0x0f800000U, magnitude | 0x7f800000U, r) | (wide & 0x8000U) << 16U;
+    __builtin_memcpy(&f, &r, sizeof f);
+    return f;
+}
+// To nearest, ties to even; 65520 and more become infinite, a NaN stays one.
+inline void store(F16* p, vf x) {
+    vu u;
+    __builtin_memcpy(&u, &x, sizeof u);
+    const vu magnitude = u & 0x7fffffffU;
+    const vu normal = (magnitude + 0xfffU + ((magnitude >> 13U) & 1U) - 0x38000000U) >> 13U;
+    // Below 2^-14: adding 1/2, whose last place is 2^-24, rounds to a multiple of it.
+    vf shifted;
+    __builtin_memcpy(&shifted, &magnitude, sizeof shifted);
+    shifted += splat(0.5F);
+    vu tiny;
+    __builtin_memcpy(&tiny, &shifted, sizeof tiny);
+    vu r = select(magnitude < vu{} + 0x38800000U, tiny - 0x3f000000U, normal);
+    r = select(magnitude >= vu{} + 0x477ff000U, vu{} + 0x7c00U, r);
+    r = select(magnitude > vu{} + 0x7f800000U, vu{} + 0x7e00U, r) | ((u >> 16U) & 0x8000U);
+    const vh h = __builtin_convertvector(r, vh);
+    __builtin_memcpy(p, &h, sizeof h);
+}
 // The first n < W numbers; the rest are `rest`. Not inlined: tails are rare and would double every loop.
 template <typename T>
 [[gnu::noinline]] vf load_part(const T* p, std::int64_t n, float rest = 0) {
@@ -105,8 +147,14 @@ inline float get(const Bf16* p) {
     __builtin_memcpy(&r, &u, sizeof r);
     return r;
 }
+inline float get(const F16* p) {
+    return load_part(p, 1)[0];
+}
 inline void put(float* p, float x) {
     *p = x;
+}
+inline void put(F16* p, float x) {
+    store_part(p, splat(x), 1);
 }
 inline void put(Bf16* p, float x) {
     store_part(p, splat(x), 1);
@@ -190,6 +238,8 @@ template <class Body>
 inline void typed(Num num, Body body) {
     if (num == Num::F32) {
         body(float{});
+    } else if (num == Num::F16) {
+        body(F16{});
     } else {
         body(Bf16{});
     }

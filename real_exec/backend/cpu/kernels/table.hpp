@@ -7,7 +7,7 @@
 
 namespace tw::cpu {
 
-enum class Num : std::uint8_t { F32, BF16 };
+enum class Num : std::uint8_t { F32, BF16, F16 };
 
 struct Array {
     void* data;
