@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/hardware/cluster.hpp"
-#include "models/hardware/profile_json.hpp"
+#include "models/hardware/profile_document_json.hpp"
 #include "profiler/fit/statistics.hpp"
 
 namespace tw {
@@ -234,26 +234,9 @@ std::string fit_report(const std::vector<ProfileFit>& profiles) {
 }
 
 std::string profile_text(const HardwareProfile& profile) {
-    const std::string indented = encode_profile(profile).dump(1);
-    // Arrays of numbers on one line.
-    std::string text;
-    std::size_t i = 0;
-    while (i < indented.size()) {
-        if (indented[i] == '[') {
-            const std::size_t end = indented.find_first_of("]{\"", i + 1);
-            if (end != std::string::npos && indented[end] == ']') {
-                for (; i <= end; ++i) {
-                    const char c = indented[i];
-                    if (c == '\n' || c == ' ') continue;
-                    text += c;
-                    if (c == ',') text += ' ';
-                }
-                continue;
-            }
-        }
-        text += indented[i++];
-    }
-    return text + "\n";
+    ProfileDocument document;
+    document.profile = profile;
+    return profile_document_text(document);
 }
 
 }  // namespace tw

@@ -75,7 +75,7 @@ Status add_b200_rows(const Folder&, Profiles& profiles) {
     for (const GemmForm form : {GemmForm::InputGrad, GemmForm::WeightGrad}) {
         const std::vector<double> values = ratios(b200, points, form);
         const double factor = quantile(values, 0.5);
-        b200.gemm_forms.push_back({form, round_digits(factor), record_of(values, factor)});
+        b200.gemm_forms.push_back({form, round_digits(factor), {}, record_of(values, factor)});
     }
     AttentionCurve start;
     start.launch_s = 1e-5;

@@ -53,14 +53,14 @@ void set_gemm_forms(const std::vector<GemmPoint>& rows, Profiles& profiles) {
         record.sigma = round_digits(quantile(log_errors(values, factor), 0.8) / 1.2816, 3);
         for (auto& [name, fit] : profiles) {
             if (name == "h200") {
-                fit.profile.gemm_forms.push_back({form, round_digits(factor), record});
+                fit.profile.gemm_forms.push_back({form, round_digits(factor), {}, record});
             } else {
                 // Elsewhere the forward curve stands as measured; gradients take their ratio to it.
                 FitRecord scaled =
                     form == GemmForm::Forward ? record : scaled_record(record, "h200", kCarriedRatioSigma);
                 if (form == GemmForm::Forward) scaled = {"the GEMM curve itself", "", 0, 0, 0, 0, 0};
                 const double own = form == GemmForm::Forward ? 1.0 : factor / forward;
-                fit.profile.gemm_forms.push_back({form, round_digits(own), scaled});
+                fit.profile.gemm_forms.push_back({form, round_digits(own), {}, scaled});
             }
         }
     }

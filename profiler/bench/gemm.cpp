@@ -1,0 +1,101 @@
+// Matrix products by themselves: the three forms of training in each precision, first on a coarse lattice,
+// then where neighbours agree least about the rate.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "profiler/bench/benchmarks.hpp"
+#include "profiler/bench/least_certain.hpp"
+
+namespace tw {
+namespace {
+
+struct Form {
+    const char* name;
+    bool transpose_a, transpose_b, accumulate;
+};
+constexpr std::array kForms = {Form{"forward", false, false, false}, Form{"input_grad", false, true, false},
+                               Form{"weight_grad", true, false, true}};
+
+using Shape3 = std::array<std::int64_t, 3>;  // m, n, k
+
+SampleSeries point_of(DType dtype, const Form& form, const Shape3& s) {
+    SampleSeries point;
+    point.benchmark = "gemm";
+    point.variant = std::string(precision_name(dtype)) + " " + form.name;
+    point.shape = {
+        {"m", static_cast<double>(s[0])}, {"n", static_cast<double>(s[1])}, {"k", static_cast<double>(s[2])}};
+    return point;
+}
+
+void time_product(BenchContext& c, DType dtype, const Form& form, const Shape3& s) {
+    const auto [m, n, k] = s;
+    const auto bytes = [&](std::int64_t rows, std::int64_t cols) {
+        return static_cast<std::size_t>(rows * cols) * bytes_of(dtype);
+    };
+    const RotatedBuffers a(*c.backend, bytes(m, k)), b(*c.backend, bytes(k, n)),
+        out(*c.backend, static_cast<std::size_t>(m * n) * 4);
+    c.sample(point_of(dtype, form, s), [&](std::int64_t i) {
+        const MatrixView left =
+            form.transpose_a ? MatrixView{a.at(i), dtype, k, m, m} : MatrixView{a.at(i), dtype, m, k, k};
+        const MatrixView right =
+            form.transpose_b ? MatrixView{b.at(i), dtype, n, k, k} : MatrixView{b.at(i), dtype, k, n, n};
+        const DType to = form.accumulate ? DType::F32 : dtype;
+        c.backend->gemm(left, form.transpose_a, right, form.transpose_b, MatrixView{out.at(i), to, m, n, n},
+                        form.accumulate);
+    });
+}
+
+// Sizes that layers of small and medium models have; a GPU's are larger.
+std::vector<Shape3> lattice(bool host) {
+    std::vector<Shape3> shapes;
+    const std::vector<std::int64_t> tokens =
+        host ? std::vector<std::int64_t>{128, 512, 2048} : std::vector<std::int64_t>{512, 2048, 8192};
+    const std::vector<std::int64_t> widths =
+        host ? std::vector<std::int64_t>{64, 256, 1024} : std::vector<std::int64_t>{1024, 4096, 12288};
+    for (const std::int64_t m : tokens) {
+        for (const std::int64_t n : widths) {
+            for (const std::int64_t k : widths)
+                shapes.push_back({m, n, k});
+        }
+    }
+    return shapes;
+}
+
+}  // namespace
+
+void run_gemm(BenchContext& c) {
+    const bool host = c.backend->host_memory();
+    const std::vector<Shape3> base = lattice(host);
+    for (const DType dtype : product_types(*c.backend)) {
+        for (const Form& form : kForms) {
+            for (Shape3 s : base) {
+                // m and k of a weight gradient: outputs and tokens.
+                if (form.transpose_a) s = {s[1], s[2], s[0]};
+                if (c.sampler->over()) return;
+                time_product(c, dtype, form, s);
+            }
+        }
+    }
+    // What is left of the share goes to products between the lattice's.
+    const std::int64_t scale = host ? 1 : 8;
+    std::vector<Shape3> candidates;
+    for (const std::int64_t m : {64, 192, 384, 768, 1024, 1536}) {
+        for (const std::int64_t n : {96, 192, 384, 512, 768, 1536, 2048}) {
+            for (const std::int64_t k : {96, 192, 384, 512, 768, 1536, 2048})
+                candidates.push_back({m * scale, n * scale, k * scale});
+        }
+    }
+    LeastCertain<3> chooser(candidates);
+    for (const SampleSeries& known : c.document->samples) {
+        if (known.benchmark == "gemm" && known.variant == "fp32 forward") chooser.add_measured(known);
+    }
+    while (!c.sampler->over()) {
+        const auto next = chooser.next();
+        if (!next) return;
+        time_product(c, DType::F32, kForms[0], *next);
+        chooser.add_measured(c.document->samples.back());
+    }
+}
+
+}  // namespace tw

@@ -1,0 +1,134 @@
+// Whole training steps of small transformers, run by the executor itself on one rank, with every kernel timed
+// where it runs: caches are as the layers leave them, shapes those of training. What no kernel accounts for
+// is the host's.
+//
+// The models span widths, sequence lengths, head dimensions and vocabularies; narrow attention and
+// feed-forward layers stand for the shards of tensor parallelism.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "models/families/registry.hpp"
+#include "models/hardware/cluster_table.hpp"
+#include "plan/stage_partition.hpp"
+#include "profiler/bench/benchmarks.hpp"
+#include "profiler/bench/training_models.hpp"
+#include "real_exec/comm/local/local_transport.hpp"
+#include "real_exec/runtime/training.hpp"
+
+namespace tw {
+namespace {
+
+constexpr int kWarmUp = 2;  // steps: memory is mapped, products are compiled
+
+SampleSeries series_of(const KernelCall& call) {
+    SampleSeries point;
+    point.benchmark = std::string(call.kernel);
+    point.variant = std::string(precision_name(call.dtype));
+    const auto size = [&](std::size_t i) { return static_cast<double>(call.size[i]); };
+    if (call.kernel == "gemm") {
+        static constexpr std::array kForms = {"forward", "input_grad", "weight_grad", "weight_grad"};
+        point.variant += std::string(" ") + kForms[static_cast<std::size_t>(call.size[3])];
+        point.shape = {{"m", size(0)}, {"n", size(1)}, {"k", size(2)}};
+        if (call.size[4] != 0 && call.size[3] < 2) point.shape.emplace_back("adds", 1);
+    } else if (call.kernel == "attention" || call.kernel == "attention_backward") {
+        point.shape = {{"batch", size(0)},    {"seq", size(1)},      {"heads", size(2)},
+                       {"kv_heads", size(3)}, {"head_dim", size(4)}, {"causal", size(5)}};
+    } else {
+        point.shape = {{"rows", size(0)}, {"width", size(1)}};
+    }
+    point.shape.emplace_back("in_step", 1);
+    return point;
+}
+
+// Steps of one model: kernels into the document, and the time of a step beside them.
+class ModelRun {
+  public:
+    ModelRun(BenchContext& context, const TrainingModel& model)
+        : c_(context),
+          model_(model),
+          timed_(make_timing_backend(*context.backend, log_, context.sampler->clock())) {}
+
+    bool run(int steps) {
+        const auto document = training_document(model_);
+        if (!document) return false;
+        auto transport = std::move(local_transports(1).front());
+        TrainOptions options;
+        options.steps = kWarmUp + steps;
+        options.quiet = true;
+        options.threads = c_.threads;
+        log_.switch_on(false);
+        double begin = 0, end = 0;
+        const auto trained = train(*document, options, *transport, *timed_, [&](const StepResult& step) {
+            end = c_.sampler->now();
+            if (step.step + 1 == kWarmUp) {
+                begin = end;
+                log_.switch_on(true);
+            }
+        });
+        if (!trained || log_.count() == 0) return false;
+        for (const auto& [call, seconds] : log_.calls()) {
+            SampleSeries point = series_of(call);
+            // A step calls the same shape many times: medians of few suffice.
+            const std::size_t keep = 24;
+            const std::size_t stride = std::max<std::size_t>(1, seconds.size() / keep);
+            for (std::size_t i = 0; i < seconds.size() && point.values.size() < keep; i += stride)
+                point.values.push_back(seconds[i]);
+            c_.keep(std::move(point));
+        }
+        SampleSeries host;
+        host.benchmark = "host";
+        host.variant = model_.name();
+        const auto calls = static_cast<double>(log_.count());
+        host.shape = {{"operations", std::round(calls / steps)}};
+        host.values = {std::max(0.0, end - begin - log_.total_s()) / calls};
+        c_.keep(std::move(host));
+        SampleSeries whole;
+        whole.benchmark = "training_step";
+        whole.variant = model_.name();
+        whole.values = {(end - begin) / steps};
+        c_.keep(std::move(whole));
+        step_s_ = (end - begin) / steps;
+        log_.clear();
+        return true;
+    }
+    [[nodiscard]] double step_s() const { return step_s_; }
+
+  private:
+    BenchContext& c_;
+    const TrainingModel& model_;
+    KernelLog log_;
+    std::unique_ptr<Backend> timed_;
+    double step_s_ = 0;
+};
+
+}  // namespace
+
+void run_training_steps(BenchContext& c) {
+    const std::span<const TrainingModel> models = training_models(c.backend->host_memory());
+    const double begin = c.sampler->now();
+    const double each = (c.sampler->deadline() - begin) / static_cast<double>(models.size());
+    // Rounds over all models: what slows the machine for a while slows one sample of many.
+    constexpr int kRounds = 3;
+    std::vector<double> step_s(models.size(), 0);
+    for (int round = 0; round < kRounds; ++round) {
+        for (std::size_t i = 0; i < models.size(); ++i) {
+            if (c.sampler->over()) return;
+            SampleSeries known;
+            known.benchmark = "training_step";
+            known.variant = models[i].name();
+            const auto before = std::find_if(c.document->samples.begin(), c.document->samples.end(),
+                                             [&](const SampleSeries& s) { return s.same_point(known); });
+            if (before != c.document->samples.end() && static_cast<int>(before->values.size()) > round)
+                continue;
+            // The first round tells how long a step takes.
+            const int steps =
+                step_s[i] > 0 ? std::clamp(static_cast<int>(each / kRounds / step_s[i]) - kWarmUp, 2, 20) : 2;
+            ModelRun run(c, models[i]);
+            if (run.run(steps)) step_s[i] = run.step_s();
+            c.sampler->count_point();
+        }
+    }
+}
+
+}  // namespace tw
