@@ -1,0 +1,229 @@
+// Files, settings and sessions of the window.
+#include <QApplication>
+#include <QClipboard>
+#include <QCloseEvent>
+#include <QDir>
+#include <QDragEnterEvent>
+#include <QEventLoop>
+#include <QFileInfo>
+#include <QMenu>
+#include <QMimeData>
+#include <QSettings>
+#include <QTableView>
+#include <QTimer>
+
+#include "base/json.hpp"
+#include "base/si_format.hpp"
+#include "gui/actions.hpp"
+#include "gui/app/main_window.hpp"
+#include "gui/item_models/value_table.hpp"
+#include "gui/view/trace_model.hpp"
+#include "gui/view/view_state_json.hpp"
+#include "gui/widgets/file_names.hpp"
+#include "gui/widgets/plan_editor.hpp"
+#include "gui/widgets/run_panel.hpp"
+#include "gui/widgets/setup_panel.hpp"
+#include "gui/widgets/theme.hpp"
+#include "gui/widgets/timeline_view.hpp"
+#include "gui/widgets/trace_panels.hpp"
+#include "gui/worker/plan_entry.hpp"
+
+namespace tw::gui {
+namespace {
+
+constexpr int kRecent = 12;
+constexpr int kLayoutVersion = 1;
+
+QString last_session_path() {
+    return QDir(state_folder()).filePath("last.session.json");
+}
+
+}  // namespace
+
+void MainWindow::open(const QStringList& files) {
+    workbench_.open(files);
+}
+
+void MainWindow::ask_and_open() {
+    const QStringList files = ask_open_names(this, tr("Open"));
+    if (!files.isEmpty()) open(files);
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+    if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+    QStringList files;
+    for (const QUrl& url : event->mimeData()->urls())
+        if (url.isLocalFile()) files.append(url.toLocalFile());
+    event->acceptProposedAction();
+    if (!files.isEmpty()) open(files);
+}
+
+void MainWindow::save_session(bool ask) {
+    QString path = workbench_.session_path();
+    if (ask || path.isEmpty())
+        path = ask_save_name(this, tr("Save session"), path.isEmpty() ? "trainwright.session.json" : path,
+                             tr("Sessions (*.json)"));
+    if (path.isEmpty()) return;
+    const QString wrong = workbench_.save_session(path, window_state());
+    complain("session", wrong);
+    if (!wrong.isEmpty()) return;
+    remember_file(path);
+    follow_title();
+    say(tr("saved %1").arg(path));
+}
+
+void MainWindow::export_view() {
+    Panel* panel = current_panel();
+    const QString path = ask_save_name(this, tr("Export view"), panel->objectName() + ".png",
+                                       tr("Pictures (*.png *.svg *.pdf)"));
+    if (path.isEmpty()) return;
+    const QString wrong = export_picture(*panel, path, devicePixelRatioF());
+    complain("export", wrong);
+    if (wrong.isEmpty()) say(tr("wrote %1").arg(path));
+}
+
+void MainWindow::export_table() {
+    Panel* panel = current_panel();
+    QTableView* table = panel->table() != nullptr ? panel->table() : this->panel("plans")->table();
+    const QString path = ask_save_name(this, tr("Export table"), panel->objectName() + ".csv",
+                                       tr("Tables (*.csv *.tsv *.json)"));
+    if (path.isEmpty()) return;
+    const QString wrong = write_table(*table->model(), path);
+    complain("export", wrong);
+    if (wrong.isEmpty()) say(tr("wrote %1").arg(path));
+}
+
+void MainWindow::complain(const QString& where, const QString& wrong) {
+    workbench_.clear_problems(where);
+    if (!wrong.isEmpty()) workbench_.report({Problem::Severity::Error, where, wrong, {}});
+}
+
+void MainWindow::copy_link() {
+    const TimelineView* view = timeline_->view();
+    const PlanEntry* entry = workbench_.plan(workbench_.shown().id);
+    QString link =
+        entry != nullptr && !entry->name.empty() ? QString::fromStdString(entry->name) : "plan.json";
+    QStringList parts;
+    const SimTime at = view->cursor_time().value_or((view->visible_begin() + view->visible_end()) / 2);
+    parts.append("t=" + QString::fromStdString(format_duration(to_seconds(at).value, 6)).remove(' '));
+    if (view->selected_rank() >= 0) parts.append(QString("rank=%1").arg(view->selected_rank()));
+    link += "#" + parts.join('&');
+    QApplication::clipboard()->setText(link);
+    say(tr("copied %1").arg(link));
+}
+
+void MainWindow::go_to_place(double seconds, int rank) {
+    TimelineView* view = timeline_->view();
+    if (!view->trace()) return;
+    show_panel(timeline_);
+    if (seconds >= 0) {
+        // A twentieth of the trace around the instant.
+        const SimTime at = to_sim_time(Seconds(seconds));
+        const SimTime half = std::max<SimTime>(1000, (view->trace()->end() - view->trace()->begin()) / 40);
+        view->set_visible(at - half, at + half);
+        view->set_cursor_time(at);
+    }
+    if (rank >= 0) view->highlight_ranks({rank});
+}
+
+void MainWindow::go_to_problem(const QString& where) {
+    if (where.startsWith("plan")) return show_panel(editor_);
+    if (where.startsWith("run") || where.startsWith("launch")) return show_panel(run_);
+    if (where.startsWith("setup") || where.startsWith("search")) return show_panel(setup_);
+    show_panel(timeline_);
+}
+
+void MainWindow::remember_file(const QString& path) {
+    const QString absolute = QFileInfo(path).absoluteFilePath();
+    recent_files_.removeAll(absolute);
+    recent_files_.prepend(absolute);
+    while (recent_files_.size() > kRecent)
+        recent_files_.removeLast();
+    fill_recent();
+}
+
+void MainWindow::fill_recent() {
+    recent_->clear();
+    for (const QString& path : recent_files_)
+        recent_->addAction(QDir::toNativeSeparators(path), this, [this, path] { open({path}); });
+    recent_->setEnabled(!recent_files_.isEmpty());
+}
+
+// --- settings and sessions
+
+void MainWindow::read_settings() {
+    const QSettings settings;
+    restoreGeometry(settings.value("window/geometry").toByteArray());
+    restoreState(settings.value("window/layout").toByteArray(), kLayoutVersion);
+    recent_files_ = settings.value("recent").toStringList();
+    keyboard_ = settings.value("keyboard", "qwerty").toString();
+    actions_->set_keyboard_layout(keyboard_.toStdString());
+    fill_recent();
+}
+
+void MainWindow::write_settings() const {
+    QSettings settings;
+    settings.setValue("window/geometry", saveGeometry());
+    settings.setValue("window/layout", saveState(kLayoutVersion));
+    settings.setValue("recent", recent_files_);
+    settings.setValue("keyboard", keyboard_);
+    settings.setValue("theme", current_theme() == Theme::Dark ? "dark" : "light");
+}
+
+Workbench::WindowState MainWindow::window_state() const {
+    Workbench::WindowState state;
+    state.layout = saveState(kLayoutVersion);
+    state.theme = current_theme() == Theme::Dark ? "dark" : "light";
+    if (timeline_->trace())
+        state.timeline =
+            QByteArray::fromStdString(to_json(timeline_->view()->state(), *timeline_->trace()).dump());
+    return state;
+}
+
+void MainWindow::take_window_state(const Workbench::WindowState& state) {
+    if (!state.layout.isEmpty()) restoreState(state.layout, kLayoutVersion);
+    if (state.theme == "dark" || state.theme == "light")
+        apply_theme(state.theme == "dark" ? Theme::Dark : Theme::Light);
+    waiting_timeline_ = state.timeline;
+    follow_title();
+}
+
+void MainWindow::take_timeline_state() {
+    if (waiting_timeline_.isEmpty() || !timeline_->trace()) return;
+    const auto json = parse_json(waiting_timeline_.toStdString(), "timeline");
+    waiting_timeline_.clear();
+    if (!json) return;
+    const auto state = view_state_from_json(*json, *timeline_->trace());
+    if (state) timeline_->view()->set_state(*state);
+    if (!state) workbench_.report(state.errors(), "session");
+}
+
+void MainWindow::open_last_session() {
+    if (QFileInfo::exists(last_session_path())) workbench_.open_session(last_session_path());
+}
+
+// What runs is told to end and delivers what it has; then everything is kept for the next start.
+void MainWindow::closeEvent(QCloseEvent* event) {
+    workbench_.cancel();
+    if (run_->running()) run_->stop();
+    QEventLoop loop;
+    QTimer poll;
+    int left = 200;  // of 20 ms
+    connect(&poll, &QTimer::timeout, &loop, [&] {
+        if ((!workbench_.jobs().busy() && !run_->running()) || --left == 0) loop.quit();
+    });
+    poll.start(20);
+    if (workbench_.jobs().busy() || run_->running()) loop.exec(QEventLoop::ExcludeUserInputEvents);
+    poll.stop();
+    if (keeps_settings_) {
+        write_settings();
+        if (!workbench_.plans().empty() || !workbench_.setup().model.empty())
+            workbench_.save_session(last_session_path(), window_state());
+    }
+    event->accept();
+}
+
+}  // namespace tw::gui

@@ -1,0 +1,44 @@
+// The session document: schema "trainwright/session", version 1. Self-contained: models and clusters are
+// embedded once each, measured traces of ours too; foreign traces are named by path.
+//
+// {"schema": "trainwright/session", "version": 1,
+//  "setup": {"model": "gpt3-175b", "cluster": "a100:1024", "global_batch": 1536, "fix": "tp=8", ...},
+//  "studies": [{"model": {...}, "cluster": {...}, "headroom_percent": 0}],
+//  "plans": [{"study": 0, "origin": "found", "name": "", "plan": {...}, "tied": false}],
+//  "selected": 0, "edited": {...} or absent, "pins": [0, 3], "measured": [{"path": "run.trace.json", "trace":
+//  {...}}], "window": {"layout": "<base64>", "theme": "dark", "timeline": {...}}}
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gui/worker/plan_entry.hpp"
+
+namespace tw {
+struct Trace;
+}
+
+namespace tw::gui {
+
+struct SessionTrace {
+    std::string path;
+    std::shared_ptr<const Trace> trace;  // null: only its path is known
+};
+
+struct Session {
+    Setup setup;
+    std::vector<PlanEntry> plans;  // with their studies; ids as positions + 1
+    int selected = 0;              // ids; 0: none
+    std::optional<ParallelPlan> edited;
+    int pins[2] = {0, 0};
+    std::vector<SessionTrace> measured;
+    std::string layout_base64, theme, timeline;  // timeline: JSON text, "" where there is none
+};
+
+std::string session_to_text(const Session& session);
+// All errors at once, with JSON pointers after `name`.
+Result<Session> session_from_text(std::string_view text, std::string_view name);
+
+}  // namespace tw::gui

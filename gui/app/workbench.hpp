@@ -1,0 +1,205 @@
+// The state of a window without its widgets: what is asked for, which plans there are, which one is shown,
+// what is measured. Every change goes through here, runs its long work in the background and is told by a
+// signal; edits can be undone.
+#pragma once
+
+#include <QByteArray>
+#include <QObject>
+#include <QPointer>
+#include <QString>
+#include <QStringList>
+#include <QUndoStack>
+#include <array>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gui/worker/jobs.hpp"
+#include "gui/worker/setup.hpp"
+
+namespace tw {
+struct DocumentSummary;
+struct HardwareProfile;
+struct ParallelPlan;
+struct SimulationReport;
+struct Trace;
+class TraceModel;
+}  // namespace tw
+
+namespace tw::gui {
+
+struct Explanation;
+struct Opened;
+struct PlanEntry;
+struct Session;
+struct Study;
+struct WhatIf;
+struct WhatIfAnswer;
+using StudyPtr = std::shared_ptr<const Study>;
+
+struct Problem {
+    enum class Severity : unsigned char { Error, Warning, Note } severity = Severity::Error;
+    QString where;  // the field, file or key
+    QString message, hint;
+};
+
+// The plan that every view shows: the selected one, perhaps edited.
+struct Shown {
+    int id = 0;  // of the selected entry; 0: none
+    StudyPtr study;
+    std::shared_ptr<const ParallelPlan> base, plan;       // as selected; as edited
+    std::shared_ptr<const SimulationReport> base_report;  // null until simulated
+    std::shared_ptr<const SimulationReport> report;       // of `plan`; of the plan before it while `running`
+    std::shared_ptr<const TraceModel> trace;
+    std::shared_ptr<const Explanation> explanation;  // null until asked for
+    Errors errors;                                   // why `plan` cannot be simulated
+    bool edited = false, running = false;
+};
+
+struct Measured {
+    QString path;
+    std::shared_ptr<const TraceModel> model;
+    std::shared_ptr<const Trace> trace;  // null: a foreign trace, which names no instructions
+};
+
+// A hardware profile that was opened: its curves, and the whole document, which may hold raw samples.
+struct OpenedProfile {
+    QString path;
+    std::shared_ptr<const HardwareProfile> profile;
+    QByteArray text;
+};
+
+class Workbench : public QObject {
+    Q_OBJECT
+
+  public:
+    explicit Workbench(QObject* parent = nullptr);
+    ~Workbench() override;
+
+    [[nodiscard]] Jobs& jobs() { return jobs_; }
+    [[nodiscard]] bool jobs_busy() const { return jobs_.busy(); }
+    [[nodiscard]] QUndoStack& undo() { return undo_; }
+    // An undoable change: `redo` is called at once.
+    void push(const QString& text, std::function<void()> redo, std::function<void()> undo);
+
+    [[nodiscard]] const Setup& setup() const { return setup_; }
+    void edit_setup(const Setup& setup, const QString& what);  // undoable
+    [[nodiscard]] const StudyPtr& study() const {
+        return study_;
+    }  // of the setup; null while it is not legal
+    [[nodiscard]] const Errors& setup_errors() const { return setup_errors_; }
+
+    void start_search();
+    void cancel();
+    [[nodiscard]] bool searching() const { return jobs_.busy("search"); }
+    [[nodiscard]] QString search_text() const { return search_text_; }
+
+    [[nodiscard]] const std::vector<PlanEntry>& plans() const { return plans_; }
+    [[nodiscard]] const PlanEntry* plan(int id) const;
+    int add_plan(PlanEntry entry);  // its id
+    void remove_plan(int id);       // undoable; kept and opened plans
+
+    [[nodiscard]] const Shown& shown() const { return shown_; }
+    void select(int id);                                              // undoable
+    void edit_plan(const ParallelPlan& plan, const QString& what);    // undoable
+    void set_field(const std::string& key, const std::string& text);  // one field, with what follows from it
+    void revert_plan();
+    void keep_plan();
+    void resimulate();
+    void explain();
+    void try_what_if(const WhatIf& change);
+    void adopt_what_if();  // the last what-if's cluster becomes the setup's
+    [[nodiscard]] const std::shared_ptr<const WhatIfAnswer>& what_if_answer() const { return what_if_; }
+    [[nodiscard]] QString what_if_text() const { return what_if_text_; }
+
+    void pin(int side, int id);  // 0: A, 1: B; undoable
+    [[nodiscard]] const PlanEntry* pinned(int side) const;
+
+    // Documents of any kind, each in the background: "plan.json#t=12.3ms&rank=5" goes to a place.
+    void open(const QStringList& paths);
+    [[nodiscard]] const std::vector<Measured>& measured() const { return measured_; }
+    [[nodiscard]] const std::vector<OpenedProfile>& profiles() const { return profiles_; }
+    [[nodiscard]] const std::vector<DocumentSummary>& imported() const { return imported_; }
+    void import_by_program(const QString& path);  // trainwright profile import
+    // The program beside this one's own, else the one on the path.
+    [[nodiscard]] static QString program(const QString& name);
+
+    // The shown plan as a document; an error text, or "".
+    QString write_plan(const QString& path) const;
+    QString write_chrome_trace(const QString& path) const;
+
+    // Sessions. What widgets keep (layout, view states) is theirs: opaque here.
+    struct WindowState {
+        QByteArray layout;
+        QByteArray timeline;  // JSON of its ViewState
+        QString theme;
+    };
+    QString save_session(const QString& path, const WindowState& state);
+    [[nodiscard]] QString session_path() const { return session_path_; }
+    void open_session(const QString& path);
+    [[nodiscard]] bool modified() const { return !undo_.isClean(); }
+
+    [[nodiscard]] const std::vector<Problem>& problems() const { return problems_; }
+    void report(Problem problem);
+    void report(const Errors& errors, const QString& where);
+    void clear_problems(const QString& where);
+
+  Q_SIGNALS:
+    void setup_changed();
+    void study_changed();
+    void plans_changed();
+    void plan_updated(int id);
+    void search_changed();
+    void shown_changed();  // another plan, an edit, or its simulation ended
+    void explained();
+    void what_if_changed();
+    void pins_changed();
+    void measured_changed();
+    void profiles_changed();
+    void imported_changed();
+    void problems_changed();
+    void place_requested(double seconds, int rank);  // -1: not given
+    void window_state_opened(const tw::gui::Workbench::WindowState& state);
+    void file_opened(const QString& path);
+    void log(const QString& line);
+
+  private:
+    void make_study_of_setup();
+    void show_plan(int id, std::shared_ptr<const ParallelPlan> plan,
+                   std::shared_ptr<const ParallelPlan> base);
+    void simulate_shown();
+    void set_pin(int side, int id);
+    void set_found(std::vector<PlanEntry> found, std::vector<PlanEntry> infeasible, bool last);
+    void take_opened(const QString& path, Opened opened);
+    void take_session(const QString& path, const Session& session);
+    void write_chrome_trace_to(std::ostream& out) const;
+    void go_to_place();
+
+    Jobs jobs_;
+    QUndoStack undo_;
+    Setup setup_;
+    StudyPtr study_;
+    Errors setup_errors_;
+    std::vector<PlanEntry> plans_;
+    std::vector<PlanEntry> previous_;  // of the search before: plans that are found again keep their ids
+    int next_id_ = 1;
+    bool search_when_ready_ = false;
+    QString search_text_;
+    Shown shown_;
+    std::array<int, 2> pins_ = {0, 0};
+    std::shared_ptr<const WhatIfAnswer> what_if_;
+    QString what_if_text_;
+    std::vector<Measured> measured_;
+    std::vector<OpenedProfile> profiles_;
+    std::vector<DocumentSummary> imported_;
+    std::vector<Problem> problems_;
+    QString session_path_;
+    std::optional<std::pair<double, int>> place_;  // to go to once the plan is simulated
+    int open_jobs_ = 0;
+};
+
+}  // namespace tw::gui

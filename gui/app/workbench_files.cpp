@@ -1,0 +1,273 @@
+// Files in and out of a Workbench.
+#include <QCoreApplication>
+#include <QDir>
+#include <QFile>
+#include <QFileInfo>
+#include <QProcess>
+#include <QStandardPaths>
+#include <QTemporaryFile>
+#include <QUrlQuery>
+#include <algorithm>
+#include <fstream>
+
+#include "base/json.hpp"
+#include "base/si_format.hpp"
+#include "gui/app/session_json.hpp"
+#include "gui/app/workbench.hpp"
+#include "gui/view/trace_model.hpp"
+#include "gui/worker/open_file.hpp"
+#include "gui/worker/tasks.hpp"
+#include "models/hardware/cluster_json.hpp"
+#include "models/hardware/profile.hpp"
+#include "plan/trace/chrome.hpp"
+
+namespace tw::gui {
+namespace {
+
+struct Link {
+    QString path;
+    double seconds = -1;
+    int rank = -1;
+};
+
+// "plan.json#t=12.3ms&rank=5"; a file whose own name has a '#' wins.
+Link parse_link(const QString& text) {
+    const auto hash = text.lastIndexOf('#');
+    if (hash < 0 || QFile::exists(text)) return {text};
+    Link link{text.left(hash)};
+    const QUrlQuery query(text.mid(hash + 1));
+    if (const auto t = parse_duration(query.queryItemValue("t").toStdString())) link.seconds = *t;
+    bool number = false;
+    const int rank = query.queryItemValue("rank").toInt(&number);
+    if (number) link.rank = rank;
+    return link;
+}
+
+bool is_import(const DocumentSummary& summary) {
+    return summary.kind == "nccl-tests log" || summary.kind == "NCCL topology" ||
+           summary.kind == "nvidia-smi topology matrix";
+}
+
+}  // namespace
+
+QString Workbench::program(const QString& name) {
+    const QString beside = QDir(QCoreApplication::applicationDirPath()).filePath(name);
+    if (QFileInfo(beside).isExecutable()) return beside;
+    return QStandardPaths::findExecutable(name);
+}
+
+void Workbench::open(const QStringList& paths) {
+    for (const QString& given : paths) {
+        const Link link = parse_link(given);
+        const QString name = QFileInfo(link.path).fileName();
+        if (link.seconds >= 0 || link.rank >= 0) place_ = {link.seconds, link.rank};
+        clear_problems(name);
+        if (!QFileInfo::exists(link.path)) {
+            report({Problem::Severity::Error, name, tr("%1 does not exist").arg(link.path), {}});
+            continue;
+        }
+        // Each file has a channel of its own: several open side by side.
+        jobs_.start("open " + std::to_string(++open_jobs_), tr("Opening %1").arg(name),
+                    [this, path = link.path, name](JobContext& context) -> std::function<void()> {
+                        auto opened =
+                            std::make_shared<Opened>(open_file(path.toStdString(), [&](double share) {
+                                context.progress(share, name.toStdString());
+                                return !context.cancelled();
+                            }));
+                        return [this, path, opened] { take_opened(path, std::move(*opened)); };
+                    });
+    }
+}
+
+void Workbench::take_opened(const QString& path, Opened opened) {
+    const QString name = QFileInfo(path).fileName();
+    if (!opened.errors.empty()) return report(opened.errors, name);
+    Setup setup = setup_;
+    switch (opened.kind) {
+        case OpenedKind::Plan: {
+            if (setup_.model.empty()) {  // the plan's own model and cluster are what is asked for
+                setup.model = opened.plan->study->document.model_name;
+                const Json& document = opened.plan->study->document.model_document;
+                setup.model_text = document.is_string() ? document.get<std::string>() : document.dump();
+                setup.cluster = opened.plan->study->document.cluster.name;
+                if (!load_cluster(setup.cluster))
+                    setup.cluster_text = cluster_to_json(opened.plan->study->document.cluster).dump();
+                setup.global_batch = opened.plan->plan.global_batch;
+                setup.seq_len = opened.plan->plan.seq_len;
+                edit_setup(setup, tr("Open %1").arg(name));
+            }
+            const int id = add_plan(std::move(*opened.plan));
+            select(id);
+            break;
+        }
+        case OpenedKind::Trace:
+            measured_.push_back({path, opened.trace_model, opened.trace});
+            for (const std::string& warning : opened.trace_model->warnings())
+                report({Problem::Severity::Warning, name, QString::fromStdString(warning), {}});
+            Q_EMIT measured_changed();
+            go_to_place();
+            break;
+        case OpenedKind::Session:
+            open_session(path);
+            break;
+        case OpenedKind::Model:
+            setup.model = path.toStdString();
+            setup.model_text = std::move(opened.text);
+            edit_setup(setup, tr("Model %1").arg(name));
+            break;
+        case OpenedKind::Cluster:
+            setup.cluster = path.toStdString();
+            setup.cluster_text = std::move(opened.text);
+            edit_setup(setup, tr("Cluster %1").arg(name));
+            break;
+        case OpenedKind::Profile:
+            profiles_.push_back({path, opened.profile, QByteArray::fromStdString(opened.text)});
+            Q_EMIT profiles_changed();
+            break;
+        case OpenedKind::Import: {
+            const bool convert = is_import(opened.summary);
+            for (const std::string& warning : opened.summary.warnings)
+                report({Problem::Severity::Warning, name, QString::fromStdString(warning), {}});
+            opened.summary.facts.insert(opened.summary.facts.begin(), {"file", path.toStdString()});
+            imported_.push_back(std::move(opened.summary));
+            Q_EMIT imported_changed();
+            if (convert) import_by_program(path);
+            break;
+        }
+        case OpenedKind::Unknown:
+            break;
+    }
+    Q_EMIT file_opened(path);
+}
+
+void Workbench::import_by_program(const QString& path) {
+    const QString name = QFileInfo(path).fileName();
+    const QString command = program("trainwright");
+    if (command.isEmpty())
+        return report({Problem::Severity::Warning,
+                       name,
+                       tr("trainwright is not beside this program: the file is shown, not imported"),
+                       {}});
+    auto* process = new QProcess(this);
+    const QString output = QDir::temp().filePath(
+        QString("trainwright-import-%1-%2.json").arg(QCoreApplication::applicationPid()).arg(++open_jobs_));
+    connect(
+        process, &QProcess::finished, this, [this, process, name, output](int code, QProcess::ExitStatus) {
+            const QString said = QString::fromUtf8(process->readAllStandardError()).trimmed();
+            process->deleteLater();
+            for (const QString& line : said.split('\n', Qt::SkipEmptyParts))
+                report({code == 0 ? Problem::Severity::Warning : Problem::Severity::Note, name, line, {}});
+            if (code == 0 && QFile::exists(output)) open({output});
+        });
+    process->start(command, {"profile", "import", path, "-o", output});
+}
+
+void Workbench::go_to_place() {
+    if (!place_) return;
+    const auto [seconds, rank] = *place_;
+    place_.reset();
+    Q_EMIT place_requested(seconds, rank);
+}
+
+QString Workbench::write_plan(const QString& path) const {
+    if (!shown_.plan) return tr("There is no plan to write.");
+    const Json document = plan_document_to_json(shown_.study->with_plan(*shown_.plan));
+    const Status written = write_text_file(path.toStdString(), document.dump(2) + "\n");
+    return written ? QString() : QString::fromStdString(tw::to_string(written.errors()));
+}
+
+QString Workbench::write_chrome_trace(const QString& path) const {
+    if (!shown_.report) return tr("There is no simulated plan to write the trace of.");
+    std::ofstream out(path.toStdString(), std::ios::binary);
+    if (out) write_chrome_trace_to(out);
+    if (!out) return tr("%1 cannot be written").arg(path);
+    return {};
+}
+
+void Workbench::write_chrome_trace_to(std::ostream& out) const {
+    tw::write_chrome_trace(shown_.report->trace, out);
+}
+
+// --- sessions
+
+QString Workbench::save_session(const QString& path, const WindowState& state) {
+    Session session;
+    session.setup = setup_;
+    session.plans = plans_;
+    const auto position = [&](int id) {
+        for (std::size_t i = 0; i < plans_.size(); ++i)
+            if (plans_[i].id == id) return static_cast<int>(i) + 1;
+        return 0;
+    };
+    session.selected = position(shown_.id);
+    if (shown_.edited) session.edited = *shown_.plan;
+    for (std::size_t side = 0; side < 2; ++side)
+        session.pins[side] = position(pins_[side]);
+    for (const Measured& measured : measured_)
+        session.measured.push_back({measured.path.toStdString(), measured.trace});
+    session.layout_base64 = state.layout.toBase64().toStdString();
+    session.theme = state.theme.toStdString();
+    session.timeline = state.timeline.toStdString();
+    const Status written = write_text_file(path.toStdString(), session_to_text(session));
+    if (!written) return QString::fromStdString(tw::to_string(written.errors()));
+    session_path_ = path;
+    undo_.setClean();
+    return {};
+}
+
+void Workbench::open_session(const QString& path) {
+    const QString name = QFileInfo(path).fileName();
+    jobs_.start("session", tr("Opening session %1").arg(name),
+                [this, path, name](JobContext&) -> std::function<void()> {
+                    const auto text = read_text_file(path.toStdString());
+                    auto read =
+                        text ? session_from_text(*text, name.toStdString()) : Result<Session>(text.errors());
+                    if (!read) return [this, name, errors = read.errors()] { report(errors, name); };
+                    auto session = std::make_shared<Session>(std::move(*read));
+                    return [this, path, session] { take_session(path, *session); };
+                });
+}
+
+void Workbench::take_session(const QString& path, const Session& session) {
+    undo_.clear();
+    const int first = next_id_;
+    plans_ = session.plans;
+    for (PlanEntry& entry : plans_)
+        entry.id = next_id_++;
+    const auto id_of = [&](int position) { return position > 0 ? first + position - 1 : 0; };
+    pins_ = {id_of(session.pins[0]), id_of(session.pins[1])};
+    setup_ = session.setup;
+    shown_ = {};
+    measured_.clear();
+    QStringList foreign;
+    for (const SessionTrace& measured : session.measured) {
+        const QString trace_path = QString::fromStdString(measured.path);
+        if (measured.trace) {
+            measured_.push_back({trace_path, make_trace_model(measured.trace), measured.trace});
+        } else {
+            foreign.append(trace_path);
+        }
+    }
+    session_path_ = path;
+    Q_EMIT setup_changed();
+    Q_EMIT plans_changed();
+    Q_EMIT pins_changed();
+    Q_EMIT measured_changed();
+    make_study_of_setup();
+    if (const PlanEntry* entry = plan(id_of(session.selected))) {
+        const auto base = std::make_shared<const ParallelPlan>(entry->plan);
+        const auto edited = session.edited ? std::make_shared<const ParallelPlan>(*session.edited) : base;
+        show_plan(entry->id, edited, base);
+    } else {
+        Q_EMIT shown_changed();
+    }
+    WindowState state;
+    state.layout = QByteArray::fromBase64(QByteArray::fromStdString(session.layout_base64));
+    state.theme = QString::fromStdString(session.theme);
+    state.timeline = QByteArray::fromStdString(session.timeline);
+    Q_EMIT window_state_opened(state);
+    if (!foreign.isEmpty()) open(foreign);
+    undo_.setClean();
+}
+
+}  // namespace tw::gui

@@ -1,0 +1,123 @@
+#include "gui/view/cells.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace tw {
+namespace {
+
+constexpr std::size_t kFewTasks = 24;  // of a column: counted one by one
+
+// std::floor is a call where the processor's own instruction may not be used.
+double floor_of(double x) {
+    const auto whole = static_cast<double>(static_cast<std::int64_t>(x));
+    return whole > x ? whole - 1 : whole;
+}
+
+}  // namespace
+
+void cells_of(const TraceModel& model, std::uint32_t lane_index, const TimeWindow& window,
+              std::vector<Cell>& cells) {
+    const Lane& lane = model.lanes()[lane_index];
+    const auto start = model.starts();
+    const auto finish = model.ends();
+    const auto kind = model.kinds();
+    const double scale = window.pixels_per_ps();
+    const double ps_per_pixel = 1 / scale;
+    const auto x_of = [&](SimTime t) { return static_cast<double>(t - window.begin) * scale; };
+    // A task at the very end of the window touches it.
+    std::size_t i = model.first_ending_after(lane, window.begin);
+    while (i < lane.end && start[i] <= window.end) {
+        const double x0 = x_of(start[i]);
+        const double x1 = x_of(finish[i]);
+        if (x1 - x0 >= kLeastWidth) {
+            cells.push_back({x0, x1, static_cast<TaskId>(i), 1, kind[i], false});
+            ++i;
+            continue;
+        }
+        // Everything that starts in this column, less a wide task at its end.
+        const double column = floor_of(x0);
+        const auto next = window.begin + static_cast<SimTime>((column + 1) * ps_per_pixel) + 1;
+        const SimTime stop = std::min(std::max(next, start[i]), window.end + 1);
+        std::size_t j = i + 1;
+        const std::size_t near = std::min<std::size_t>(lane.end, i + kFewTasks);
+        while (j < near && start[j] < stop)
+            ++j;
+        if (j == near && j < lane.end && start[j] < stop)
+            j = model.detail().first_starting_at(start, j, lane.end, stop);
+        if (j - 1 > i && static_cast<double>(finish[j - 1] - start[j - 1]) * scale >= kLeastWidth) --j;
+        const TaskKind most = model.detail().dominant(start, finish, kind, i, j);
+        cells.push_back(
+            {column, column + 1, static_cast<TaskId>(i), static_cast<std::uint32_t>(j - i), most, true});
+        i = j;
+    }
+}
+
+std::vector<MergedRun> merged_runs(const std::vector<Cell>& cells) {
+    std::vector<MergedRun> runs;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+        if (!cells[c].merged) continue;
+        const bool touches =
+            !runs.empty() && runs.back().last == c && cells[c].x0 - cells[c - 1].x1 < kLeastWidth;
+        if (!touches) runs.push_back({c, c, 0});
+        runs.back().last = c + 1;
+        runs.back().count += cells[c].count;
+    }
+    return runs;
+}
+
+void busy_columns(const TraceModel& model, const std::vector<std::uint32_t>& lanes, const TimeWindow& window,
+                  std::vector<BusyColumn>& columns) {
+    constexpr std::size_t kMost = 64;
+    const std::size_t shown = std::min(kMost, lanes.size());
+    std::vector<std::array<float, kTaskKinds>> sums(columns.size());
+    std::vector<Cell> cells;
+    const auto count = static_cast<double>(columns.size());
+    const auto scale = count / window.width;
+    for (std::size_t l = 0; l < shown; ++l) {
+        cells.clear();
+        cells_of(model, lanes[l * lanes.size() / shown], window, cells);
+        for (const Cell& cell : cells) {
+            const auto k = static_cast<std::size_t>(cell.kind);
+            double filled = 1;
+            if (cell.merged && cell.count > 0) {
+                // Dense columns are as full as their tasks are long.
+                const TaskId last = cell.first + cell.count - 1;
+                KindSums parts{};
+                if (cell.count <= LevelOfDetail::kBlock) {
+                    SimTime busy = 0;
+                    for (TaskId t = cell.first; t <= last; ++t)
+                        busy += model.duration(t);
+                    filled = static_cast<double>(busy) * window.pixels_per_ps();
+                } else {
+                    model.detail().add(model.starts(), model.ends(), model.kinds(), cell.first, last + 1,
+                                       parts);
+                    SimTime busy = 0;
+                    for (const KindSum& part : parts)
+                        busy += part.total;
+                    filled = static_cast<double>(busy) * window.pixels_per_ps();
+                }
+                filled = std::min(filled, 1.0);
+            }
+            const double x0 = std::clamp(cell.x0 * scale, 0.0, count);
+            const double x1 = std::clamp(cell.x1 * scale, 0.0, count);
+            for (auto c = static_cast<std::size_t>(x0); c < columns.size() && static_cast<double>(c) < x1;
+                 ++c) {
+                const double part =
+                    std::min(x1, static_cast<double>(c + 1)) - std::max(x0, static_cast<double>(c));
+                sums[c][k] += static_cast<float>(part * filled);
+            }
+        }
+    }
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+        float all = 0;
+        for (const float s : sums[c])
+            all += s;
+        const auto most = std::max_element(sums[c].begin(), sums[c].end()) - sums[c].begin();
+        columns[c].busy = shown > 0 ? std::min(1.0F, all / static_cast<float>(shown)) : 0;
+        columns[c].kind = static_cast<TaskKind>(most);
+    }
+}
+
+}  // namespace tw

@@ -1,0 +1,302 @@
+#include "gui/view/load_trace.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "models/formats/json_slice.hpp"
+#include "models/formats/trace_events.hpp"
+#include "plan/trace/trace_json.hpp"
+
+namespace tw {
+namespace {
+
+constexpr std::string_view kOwnSchema = "\"trainwright/trace\"";
+
+// Events of one file into a builder.
+class ChromeLoader final : public TraceVisitor {
+  public:
+    ChromeLoader(TraceModelBuilder& builder, std::uint32_t file, std::optional<std::int64_t>& origin_ns)
+        : builder_(builder), file_(file), origin_ns_(origin_ns) {}
+
+    void on_event(const ForeignEvent& event) override {
+        switch (event.phase) {
+            case 'X':
+                if (event.timed) complete(event);
+                break;
+            case 'B':
+                if (event.timed) begin(event);
+                break;
+            case 'E':
+                if (event.timed) end(event);
+                break;
+            case 'i':
+            case 'I':
+                if (event.timed) instant(event);
+                break;
+            case 'C':
+                if (event.timed) counter(event);
+                break;
+            case 'M':
+                metadata(event);
+                break;
+            default:
+                break;  // flows: their tasks are there without them
+        }
+    }
+
+    void on_member(std::string_view key, std::string_view value) override {
+        if (key == "distributedInfo") rank_ = json_slice::integer(json_slice::find(value, "rank"));
+        if (key == "otherData") {
+            title_ = json_slice::text_of(json_slice::find(value, "title"));
+            origin_ = json_slice::text_of(json_slice::find(value, "origin"));
+        }
+        if (key == "schemaVersion") origin_ = "PyTorch";
+    }
+
+    void finish() {
+        std::size_t open = 0;
+        for (const auto& [thread, stack] : open_)
+            open += stack.size();
+        if (open > 0) builder_.warn(fmt::format("{} spans that begin and do not end were left out", open));
+    }
+
+    [[nodiscard]] std::optional<std::int64_t> rank() const { return rank_; }
+    [[nodiscard]] const std::string& title() const { return title_; }
+    [[nodiscard]] const std::string& origin() const { return origin_; }
+
+  private:
+    struct Known {  // what a name means under a category
+        std::string category;
+        TaskKind kind = TaskKind::Annotation;
+        NamedPlace place;
+    };
+
+    SimTime time_of(const ForeignEvent& event) {
+        if (!origin_ns_) origin_ns_ = event.start_ns;
+        return event.start_since_ps(*origin_ns_);
+    }
+
+    // Numbers as they are; words get numbers of their own.
+    std::int64_t number_of(std::string_view text, bool process) {
+        std::int64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc{} && end == text.data() + text.size()) return value;
+        constexpr std::int64_t kFirst = std::int64_t{1} << 40;
+        const auto [known, is_new] =
+            words_.emplace(std::string(text), kFirst + static_cast<std::int64_t>(words_.size()));
+        if (is_new && process && !text.empty())
+            builder_.name_process(file_, known->second, json_slice::decoded(text));
+        return known->second;
+    }
+
+    TraceModelBuilder::ThreadId thread_of(const ForeignEvent& event, bool spans) {
+        // Most events come from few threads: a small cache by their text.
+        const std::size_t hash = std::hash<std::string_view>()(event.tid) * 31 +
+                                 std::hash<std::string_view>()(event.pid) * 2 + (spans ? 1 : 0);
+        CachedThread& slot = cache_[hash % cache_.size()];
+        if (slot.used && slot.spans == spans && slot.pid == event.pid && slot.tid == event.tid)
+            return slot.id;
+        slot.used = true;
+        slot.spans = spans;
+        slot.pid = event.pid;
+        slot.tid = event.tid;
+        const std::int64_t process = number_of(event.pid, true);
+        slot.id = builder_.thread(file_, process, number_of(event.tid, false), spans);
+        return slot.id;
+    }
+
+    ForeignTask task_of(const ForeignEvent& event) {
+        ForeignTask task;
+        task.start = time_of(event);
+        // Most names need no decoding, and an escaped name is another name than its decoded form only in the
+        // table.
+        const bool escaped = event.name.find('\\') != std::string_view::npos;
+        task.name = escaped ? builder_.intern(json_slice::decoded(event.name)) : builder_.intern(event.name);
+        if (known_.size() <= task.name) known_.resize(task.name + 1);
+        Known& known = known_[task.name];
+        if (known.category != event.category || known.category.empty()) {
+            known.category = event.category;
+            known.kind = foreign_kind(event.category, event.name);
+            known.place = place_in_name(event.name);
+        }
+        task.kind = known.kind;
+        if (known.place.microbatch >= 0) task.microbatch = known.place.microbatch;
+        if (known.place.stage >= 0) task.stage = static_cast<std::uint16_t>(known.place.stage);
+        return task;
+    }
+
+    void complete(const ForeignEvent& event) {
+        ForeignTask task = task_of(event);
+        task.finish = task.start + std::max<std::int64_t>(0, event.duration_ps);
+        builder_.add(thread_of(event, event.category == "gpu_user_annotation"), task);
+    }
+
+    void begin(const ForeignEvent& event) { open_[thread_of(event, false)].push_back(task_of(event)); }
+
+    void end(const ForeignEvent& event) {
+        const auto thread = thread_of(event, false);
+        std::vector<ForeignTask>& stack = open_[thread];
+        if (stack.empty()) {
+            builder_.warn("spans that end without having begun were left out");
+            return;
+        }
+        stack.back().finish = std::max(stack.back().start, time_of(event));
+        builder_.add(thread, stack.back());
+        stack.pop_back();
+    }
+
+    void instant(const ForeignEvent& event) {
+        if (event.name.starts_with("end of step ")) {
+            builder_.step_end(time_of(event));
+        } else if (event.name == "[memory]") {
+            kineto_memory(event);
+        }
+    }
+
+    void kineto_memory(const ForeignEvent& event) {
+        const auto device = json_slice::integer(json_slice::find(event.args, "Device Id"));
+        const auto allocated = json_slice::integer(json_slice::find(event.args, "Total Allocated"));
+        const auto reserved = json_slice::integer(json_slice::find(event.args, "Total Reserved"));
+        if (!device || *device < 0 || !allocated) return;
+        const SimTime time = time_of(event);
+        builder_.memory(file_, *device, time, "allocated", *allocated);
+        if (reserved) {
+            builder_.memory(file_, *device, time, "reserved beyond that",
+                            std::max<std::int64_t>(0, *reserved - *allocated));
+        }
+    }
+
+    void counter(const ForeignEvent& event) {
+        if (event.name.find("memory") == std::string_view::npos &&
+            event.name.find("bytes") == std::string_view::npos)
+            return;
+        const SimTime time = time_of(event);
+        const std::int64_t process = number_of(event.pid, true);
+        json_slice::Members members(event.args);
+        while (members.next()) {
+            if (const auto bytes = json_slice::integer(members.value()))
+                builder_.memory(file_, process, time, json_slice::decoded(members.key()), *bytes);
+        }
+    }
+
+    void metadata(const ForeignEvent& event) {
+        const std::int64_t process = number_of(event.pid, true);
+        const std::string name = json_slice::text_of(json_slice::find(event.args, "name"));
+        const auto sort = json_slice::integer(json_slice::find(event.args, "sort_index"));
+        if (event.name == "process_name") builder_.name_process(file_, process, name);
+        if (event.name == "process_labels")
+            builder_.label_process(file_, process,
+                                   json_slice::text_of(json_slice::find(event.args, "labels")));
+        if (event.name == "process_sort_index" && sort) builder_.sort_process(file_, process, *sort);
+        if (event.name != "thread_name" && event.name != "thread_sort_index") return;
+        const std::int64_t thread = number_of(event.tid, false);
+        if (event.name == "thread_name") builder_.name_thread(file_, process, thread, name);
+        if (event.name == "thread_sort_index" && sort) builder_.sort_thread(file_, process, thread, *sort);
+    }
+
+    struct CachedThread {
+        bool used = false, spans = false;
+        std::string pid, tid;
+        TraceModelBuilder::ThreadId id = 0;
+    };
+
+    TraceModelBuilder& builder_;
+    std::uint32_t file_;
+    std::optional<std::int64_t>& origin_ns_;
+    std::optional<std::int64_t> rank_;
+    std::string title_, origin_;
+    std::map<std::string, std::int64_t, std::less<>> words_;
+    std::vector<Known> known_;  // by interned name
+    std::map<TraceModelBuilder::ThreadId, std::vector<ForeignTask>> open_;
+    std::array<CachedThread, 256> cache_;
+};
+
+Result<std::string> head_of(const std::filesystem::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in) return Error{ErrorCode::Unreadable, "cannot be opened", path.string(), {}};
+    std::string head(std::size_t{64} << 10U, '\0');
+    in.read(head.data(), static_cast<std::streamsize>(head.size()));
+    head.resize(static_cast<std::size_t>(in.gcount()));
+    return head;
+}
+
+Result<std::shared_ptr<const TraceModel>> load_own(const std::filesystem::path& path,
+                                                   const LoadProgress& progress) {
+    if (progress && !progress(0)) return Error{ErrorCode::Interrupted, "given up", path.string(), {}};
+    Result<Trace> trace = read_trace(path.string());
+    if (!trace) return trace.errors();
+    if (progress && !progress(0.9)) return Error{ErrorCode::Interrupted, "given up", path.string(), {}};
+    auto aligned = std::make_shared<Trace>(align_clocks(std::move(*trace)));
+    if (aligned->title.empty()) aligned->title = path.filename().string();
+    return make_trace_model(std::move(aligned));
+}
+
+}  // namespace
+
+bool looks_like_trace(std::string_view head) {
+    return head.find(kOwnSchema) != std::string_view::npos || looks_like_trace_events(head);
+}
+
+Result<std::shared_ptr<const TraceModel>> load_trace_model(std::span<const std::filesystem::path> files,
+                                                           const LoadProgress& progress) {
+    TW_CHECK(!files.empty());
+    const Result<std::string> head = head_of(files.front());
+    if (!head) return head.errors();
+    if (head->find(kOwnSchema) != std::string::npos) {
+        if (files.size() > 1) {
+            return Error{ErrorCode::Usage, "documents of ours hold all their ranks and open one at a time",
+                         files[1].string(), "open them one after the other, or compare two"};
+        }
+        return load_own(files.front(), progress);
+    }
+    TraceModelBuilder builder;
+    std::optional<std::int64_t> origin_ns;
+    std::string title;
+    std::string origin = "a foreign trace";
+    constexpr double kReading = 0.85;  // of the time; the rest sorts
+    for (std::uint32_t f = 0; f < files.size(); ++f) {
+        ChromeLoader loader(builder, f, origin_ns);
+        TraceReadOptions options;
+        if (progress) {
+            options.progress = [&](std::int64_t read, std::int64_t size) {
+                const double share = size > 0 ? static_cast<double>(read) / static_cast<double>(size) : 0;
+                return progress(kReading * (f + std::min(share, 1.0)) / static_cast<double>(files.size()));
+            };
+        }
+        const Result<TraceReadSummary> summary = read_trace_events(files[f], loader, options);
+        if (!summary) return summary.errors();
+        loader.finish();
+        for (const std::string& warning : summary->warnings)
+            builder.warn(warning);
+        if (summary->truncated) builder.warn("the file ends before its events do");
+        if (summary->untimed > 0)
+            builder.warn(fmt::format("{} events without a time were left out", summary->untimed));
+        const std::string name = files[f].filename().string();
+        if (loader.rank()) {
+            builder.name_file(f, fmt::format("rank {}", *loader.rank()));
+        } else if (files.size() > 1) {
+            builder.name_file(f, name);
+        }
+        if (f == 0) title = loader.title().empty() ? name : loader.title();
+        if (!loader.origin().empty()) origin = loader.origin();
+    }
+    if (builder.size() == 0) {
+        return Error{ErrorCode::Unreadable, "holds no event that takes time", files.front().string(),
+                     "complete events (\"ph\": \"X\") make a timeline"};
+    }
+    builder.set_title(title, origin);
+    const LoadProgress rest =
+        progress ? LoadProgress([&](double share) { return progress(kReading + (1 - kReading) * share); })
+                 : LoadProgress();
+    auto model = builder.build(rest);
+    if (model == nullptr) return Error{ErrorCode::Interrupted, "given up", files.front().string(), {}};
+    return model;
+}
+
+}  // namespace tw

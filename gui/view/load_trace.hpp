@@ -1,0 +1,26 @@
+// Opening traces from files: our own documents ("trainwright/trace") and Chrome's format (PyTorch's Kineto,
+// our exports, others), the latter event by event so that a file of gigabytes opens in seconds and can be
+// given up.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "gui/view/trace_model.hpp"
+#include "gui/view/trace_model_builder.hpp"
+
+namespace tw {
+
+// Several files become one trace on one axis, a node each; they must then all be in Chrome's format. Their
+// clocks are taken as they are. `progress` is called every few milliseconds' worth of work, from the calling
+// thread. Errors: those of read_trace and read_trace_events; Interrupted where progress returned false.
+Result<std::shared_ptr<const TraceModel>> load_trace_model(std::span<const std::filesystem::path> files,
+                                                           const LoadProgress& progress = {});
+
+// From the beginning of a file (64 KB are enough): would load_trace_model read it?
+bool looks_like_trace(std::string_view head);
+
+}  // namespace tw

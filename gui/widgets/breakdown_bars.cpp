@@ -1,0 +1,178 @@
+#include "gui/widgets/breakdown_bars.hpp"
+
+#include <QHelpEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <algorithm>
+#include <array>
+
+#include "base/si_format.hpp"
+#include "gui/widgets/theme.hpp"
+#include "sim/report/report.hpp"
+
+namespace tw::gui {
+namespace {
+
+struct Part {
+    const char* name;
+    double TimeBreakdown::*seconds;
+    int colour;  // of series_colour
+    Qt::BrushStyle pattern;
+};
+
+// Communication is hatched, so that colour is not all that tells it from computing.
+constexpr std::array kParts = {
+    Part{"forward", &TimeBreakdown::forward, 0, Qt::SolidPattern},
+    Part{"backward", &TimeBreakdown::backward, 4, Qt::SolidPattern},
+    Part{"recompute", &TimeBreakdown::recompute, 7, Qt::SolidPattern},
+    Part{"optimizer", &TimeBreakdown::optimizer, 2, Qt::SolidPattern},
+    Part{"exposed tp", &TimeBreakdown::exposed_tp, 1, Qt::BDiagPattern},
+    Part{"exposed dp", &TimeBreakdown::exposed_dp, 5, Qt::BDiagPattern},
+    Part{"exposed pp", &TimeBreakdown::exposed_pp, 3, Qt::BDiagPattern},
+    Part{"exposed cp", &TimeBreakdown::exposed_cp, 1, Qt::FDiagPattern},
+    Part{"exposed ep", &TimeBreakdown::exposed_ep, 3, Qt::FDiagPattern},
+    Part{"host", &TimeBreakdown::host, 6, Qt::Dense6Pattern},
+    Part{"bubble", &TimeBreakdown::bubble, -1, Qt::SolidPattern},
+};
+
+}  // namespace
+
+struct BreakdownBars::Bar {
+    std::size_t index = 0;
+    QRectF box;
+};
+
+BreakdownBars::BreakdownBars(QWidget* parent) : QWidget(parent) {
+    setAccessibleName(tr("Where each rank's step goes"));
+    setMouseTracking(true);
+    setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
+}
+
+void BreakdownBars::set_report(std::shared_ptr<const SimulationReport> report) {
+    report_ = std::move(report);
+    update();
+}
+
+// Calls place(part, x, y) for each part that occurs, in as many lines as the width needs; returns the height.
+template <class Place>
+double BreakdownBars::place_legend(double width, const Place& place) const {
+    double x = 6, y = 2;
+    const double line = fontMetrics().height();
+    for (const Part& part : kParts) {
+        const bool occurs = std::ranges::any_of(
+            report_->ranks, [&](const RankReport& rank) { return rank.breakdown.*part.seconds > 0; });
+        if (!occurs) continue;
+        const double wide = fontMetrics().horizontalAdvance(part.name) + 26;
+        if (x + wide > width && x > 6) {
+            x = 6;
+            y += line;
+        }
+        place(part, x, y);
+        x += wide;
+    }
+    return y + line + 4;
+}
+
+double BreakdownBars::legend_height(double width) const {
+    return place_legend(width, [](const Part&, double, double) {});
+}
+
+std::vector<BreakdownBars::Bar> BreakdownBars::bars(const QSizeF& size) const {
+    std::vector<Bar> bars;
+    if (!report_ || report_->ranks.empty()) return bars;
+    const double legend = legend_height(size.width()), left = fontMetrics().horizontalAdvance("PP000 ") + 4;
+    const double room = std::max(10.0, size.height() - legend - 4);
+    const double least = std::max(9.0, 0.8 * fontMetrics().height());
+    const std::size_t count = report_->ranks.size();
+    const auto shown = std::min(count, static_cast<std::size_t>(std::max(1.0, room / least)));
+    const double pitch = std::min(room / static_cast<double>(shown), 24.0);
+    for (std::size_t i = 0; i < shown; ++i) {
+        // Evenly spread, the first and the last among them.
+        const std::size_t index = shown == 1 ? 0 : i * (count - 1) / (shown - 1);
+        bars.push_back({index, QRectF(left, legend + static_cast<double>(i) * pitch, size.width() - left - 6,
+                                      std::max(3.0, pitch - 2))});
+    }
+    return bars;
+}
+
+void BreakdownBars::paint(QPainter& painter, const QSizeF& size) const {
+    const Tones t = tones(palette());
+    painter.fillRect(QRectF({}, size), palette().color(QPalette::Base));
+    painter.setFont(font());
+    if (!report_ || report_->ranks.empty()) {
+        painter.setPen(t.faint);
+        painter.drawText(QRectF({}, size), Qt::AlignCenter, tr("Select a plan to see where its time goes."));
+        return;
+    }
+    double longest = 0;
+    for (const RankReport& rank : report_->ranks)
+        longest = std::max(longest, rank.breakdown.total());
+    const auto brush = [&](const Part& part) {
+        return part.colour < 0 ? QBrush(t.track.darker(is_dark(palette()) ? 70 : 108))
+                               : QBrush(series_colour(static_cast<std::size_t>(part.colour), palette()));
+    };
+    const auto fill = [&](const QRectF& box, const Part& part) {
+        QColor ground = brush(part).color();
+        if (part.pattern != Qt::SolidPattern) {
+            ground.setAlpha(110);
+            painter.fillRect(box, palette().color(QPalette::Base));
+        }
+        painter.fillRect(box, ground);
+        if (part.pattern != Qt::SolidPattern)
+            painter.fillRect(box, QBrush(brush(part).color(), part.pattern));
+    };
+    const double line = fontMetrics().height();
+    place_legend(size.width(), [&](const Part& part, double x, double y) {
+        fill(QRectF(x, y + 3, 12, line - 6), part);
+        painter.setPen(t.text);
+        painter.drawText(QPointF(x + 16, y + fontMetrics().ascent()), part.name);
+    });
+    for (const Bar& bar : bars(size)) {
+        const RankReport& rank = report_->ranks[bar.index];
+        painter.setPen(t.faint);
+        painter.drawText(QRectF(0, bar.box.top(), bar.box.left() - 4, bar.box.height()),
+                         Qt::AlignRight | Qt::AlignVCenter,
+                         QString("PP%1").arg(rank.rank, 2, 10, QChar('0')));
+        double from = bar.box.left();
+        for (const Part& part : kParts) {
+            const double width = longest > 0 ? rank.breakdown.*part.seconds / longest * bar.box.width() : 0;
+            if (width > 0) fill(QRectF(from, bar.box.top(), width, bar.box.height()), part);
+            from += width;
+        }
+    }
+}
+
+void BreakdownBars::paintEvent(QPaintEvent*) {
+    QPainter painter(this);
+    paint(painter, size());
+}
+
+void BreakdownBars::mousePressEvent(QMouseEvent* event) {
+    for (const Bar& bar : bars(size()))
+        if (event->position().y() >= bar.box.top() && event->position().y() < bar.box.bottom() + 2)
+            Q_EMIT rank_selected(report_->ranks[bar.index].rank);
+}
+
+bool BreakdownBars::event(QEvent* event) {
+    if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+    const auto* help = static_cast<QHelpEvent*>(event);
+    for (const Bar& bar : bars(size())) {
+        if (help->pos().y() < bar.box.top() || help->pos().y() > bar.box.bottom()) continue;
+        const RankReport& rank = report_->ranks[bar.index];
+        QString text = tr("rank %1, %2")
+                           .arg(rank.rank)
+                           .arg(QString::fromStdString(format_duration(rank.breakdown.total())));
+        for (const Part& part : kParts)
+            if (rank.breakdown.*part.seconds > 0)
+                text += QString("\n%1: %2")
+                            .arg(part.name,
+                                 QString::fromStdString(format_duration(rank.breakdown.*part.seconds)));
+        QToolTip::showText(help->globalPos(), text, this);
+        return true;
+    }
+    QToolTip::hideText();
+    return true;
+}
+
+}  // namespace tw::gui

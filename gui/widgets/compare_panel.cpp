@@ -1,0 +1,254 @@
+#include "gui/widgets/compare_panel.hpp"
+
+#include <QComboBox>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPainter>
+#include <QSplitter>
+#include <QTabWidget>
+
+#include <fmt/format.h>
+
+#include "base/si_format.hpp"
+#include "gui/actions.hpp"
+#include "gui/app/workbench.hpp"
+#include "gui/item_models/report_rows.hpp"
+#include "gui/view/trace_model.hpp"
+#include "gui/widgets/compare_timelines.hpp"
+#include "gui/widgets/table_view.hpp"
+#include "gui/widgets/timeline_view.hpp"
+#include "gui/worker/plan_fields.hpp"
+#include "gui/worker/tasks.hpp"
+#include "plan/trace/compare.hpp"
+
+namespace tw::gui {
+namespace {
+
+constexpr int kShown = 0;
+
+}  // namespace
+
+// One side made ready in the background.
+struct ComparedSide {
+    QString name;
+    bool measured = false;
+    std::shared_ptr<const SimulationReport> report;  // plans
+    std::shared_ptr<const ParallelPlan> plan;        // plans
+    std::shared_ptr<const Trace> trace;              // null: a foreign trace
+    std::shared_ptr<const TraceModel> model;
+    StudyPtr study;  // plans that are still to be simulated
+};
+
+struct Compared {
+    std::array<ComparedSide, 2> sides;
+    std::optional<TraceComparison> traces;  // where both name instructions
+    Errors errors;
+};
+
+ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidget* parent)
+    : Panel("compare", tr("Compare"), parent), workbench_(workbench) {
+    auto* bar = new QHBoxLayout;
+    bar->setContentsMargins(6, 3, 6, 3);
+    for (std::size_t side = 0; side < 2; ++side) {
+        sides_[side] = new QComboBox;
+        sides_[side]->setAccessibleName(side == 0 ? tr("Side A") : tr("Side B"));
+        sides_[side]->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+        sides_[side]->setMinimumContentsLength(18);
+        bar->addWidget(new QLabel(side == 0 ? tr("A") : tr("B")));
+        bar->addWidget(sides_[side], 2);
+        connect(sides_[side], &QComboBox::activated, this, [this] {
+            stale_ = true;
+            compare();
+        });
+    }
+    headline_ = new QLabel;
+    headline_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+    bar->addWidget(headline_, 3);
+    timelines_ = new CompareTimelines;
+    actions.attach(timelines_, ActionContext::Timeline);
+    const auto table = [this](const QString& name, ValueTable*& model, std::vector<TableColumn> columns) {
+        model = new ValueTable(this);
+        model->set_columns(std::move(columns));
+        auto* view = new TableView(name);
+        view->show_model(model, true);
+        return view;
+    };
+    figure_table_ = table(tr("Figures of A and B"), figures_, figure_columns("A", "B"));
+    field_table_ = table(tr("Fields in which the plans differ"), fields_, {{tr("Field")}, {"A"}, {"B"}});
+    instruction_table_ = table(tr("Instructions of A and B"), instructions_, comparison_columns("A", "B"));
+    tabs_ = new QTabWidget;
+    tabs_->setDocumentMode(true);
+    tabs_->addTab(figure_table_, tr("Figures"));
+    tabs_->addTab(instruction_table_, tr("By opcode and stage"));
+    tabs_->addTab(field_table_, tr("Fields"));
+    auto* split = new QSplitter(Qt::Horizontal);
+    split->addWidget(timelines_);
+    split->addWidget(tabs_);
+    split->setSizes({1080, 480});
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(0);
+    layout->addLayout(bar);
+    layout->addWidget(split, 1);
+    const auto changed = [this] {
+        fill_sides();
+        stale_ = true;
+        if (isVisible()) compare();
+    };
+    connect(&workbench, &Workbench::plans_changed, this, [this] {
+        if (isVisible()) fill_sides();
+    });
+    connect(&workbench, &Workbench::measured_changed, this, [this, changed] {
+        if (!workbench_.measured().empty()) last_[1] = -static_cast<int>(workbench_.measured().size());
+        changed();
+    });
+    connect(&workbench, &Workbench::pins_changed, this, [this, changed] {
+        for (int side = 0; side < 2; ++side)
+            if (const PlanEntry* entry = workbench_.pinned(side))
+                last_[static_cast<std::size_t>(side)] = entry->id;
+        changed();
+    });
+    connect(&workbench, &Workbench::shown_changed, this, [this] {
+        if (workbench_.shown().running) return;
+        stale_ = true;
+        if (isVisible()) compare();
+    });
+    fill_sides();
+}
+
+ComparePanel::~ComparePanel() = default;
+
+QTableView* ComparePanel::table() const {
+    return qobject_cast<QTableView*>(tabs_->currentWidget());
+}
+
+void ComparePanel::showEvent(QShowEvent* event) {
+    Panel::showEvent(event);
+    fill_sides();
+    if (stale_) compare();
+}
+
+void ComparePanel::fill_sides() {
+    filling_ = true;
+    for (std::size_t side = 0; side < 2; ++side) {
+        QComboBox* box = sides_[side];
+        const int before = box->count() == 0 ? last_[side] : last_[side];
+        box->clear();
+        box->addItem(tr("the selected plan"), kShown);
+        for (std::size_t m = 0; m < workbench_.measured().size(); ++m)
+            box->addItem(tr("measured: %1").arg(QFileInfo(workbench_.measured()[m].path).fileName()),
+                         -1 - static_cast<int>(m));
+        for (const PlanEntry& entry : workbench_.plans())
+            if (entry.feasible()) box->addItem(QString::fromStdString(plan_name(entry)), entry.id);
+        const int at = box->findData(before);
+        box->setCurrentIndex(std::max(0, at));
+    }
+    filling_ = false;
+}
+
+void ComparePanel::choose(int side, int source) {
+    QComboBox* box = sides_[static_cast<std::size_t>(side)];
+    const int at = box->findData(source);
+    if (at >= 0) box->setCurrentIndex(at);
+}
+
+void ComparePanel::compare_with_measured() {
+    choose(0, kShown);
+    choose(1, -static_cast<int>(workbench_.measured().size()));
+    stale_ = true;
+    compare();
+}
+
+void ComparePanel::compare() {
+    stale_ = false;
+    Compared compared;
+    for (std::size_t i = 0; i < 2; ++i) {
+        const int source = sides_[i]->currentData().toInt();
+        last_[i] = source;
+        ComparedSide& side = compared.sides[i];
+        side.name = (i == 0 ? "A: " : "B: ") + sides_[i]->currentText();
+        if (source < 0) {
+            const Measured& measured = workbench_.measured()[static_cast<std::size_t>(-1 - source)];
+            side.measured = true;
+            side.trace = measured.trace;
+            side.model = measured.model;
+        } else if (source == kShown) {
+            const Shown& shown = workbench_.shown();
+            if (!shown.report) continue;
+            side.report = shown.report;
+            side.plan = shown.plan;
+            side.model = shown.trace;
+            side.trace = std::shared_ptr<const Trace>(shown.report, &shown.report->trace);
+            side.name = (i == 0 ? "A: " : "B: ") + QString::fromStdString(summary(*shown.plan));
+        } else if (const PlanEntry* entry = workbench_.plan(source)) {
+            side.study = entry->study;
+            side.plan = std::make_shared<const ParallelPlan>(entry->plan);
+        }
+    }
+    workbench_.jobs().start(
+        "compare", tr("Comparing"), [this, compared](JobContext& context) mutable -> std::function<void()> {
+            for (ComparedSide& side : compared.sides) {
+                if (context.cancelled()) return {};
+                if (!side.study) continue;
+                auto simulated = simulate_plan(*side.study, *side.plan);
+                if (!simulated) {
+                    compared.errors = simulated.errors();
+                    continue;
+                }
+                side.report = simulated->report;
+                side.model = simulated->trace;
+                side.trace = std::shared_ptr<const Trace>(side.report, &side.report->trace);
+            }
+            const auto& [a, b] = compared.sides;
+            if (a.trace && b.trace && !context.cancelled()) {
+                CompareOptions options;
+                options.steady = true;
+                options.first_measured_step = b.measured && b.trace->steps > 2 ? 1 : 0;
+                compared.traces = compare_traces(*a.trace, *b.trace, options);
+            }
+            return [this, compared] { take(compared); };
+        });
+}
+
+void ComparePanel::take(const Compared& compared) {
+    const auto& [a, b] = compared.sides;
+    timelines_->set_traces(a.model, b.model, a.name, b.name);
+    if (!compared.errors.empty()) workbench_.report(compared.errors, "compare");
+    figures_->set_rows(figure_rows(a.report.get(), b.report.get()));
+    std::vector<std::vector<Cell>> fields;
+    if (a.plan && b.plan)
+        for (const FieldDifference& f : field_differences(*a.plan, *b.plan))
+            fields.push_back({{QString::fromStdString(f.title)},
+                              {QString::fromStdString(f.first)},
+                              {QString::fromStdString(f.second)}});
+    fields_->set_rows(std::move(fields));
+    instructions_->set_rows(compared.traces ? comparison_rows(*compared.traces) : TableRows{});
+    QString text;
+    if (compared.traces) {
+        const TraceComparison& t = *compared.traces;
+        text = tr("step %1 | %2 (%3) · bubble %4 | %5")
+                   .arg(QString::fromStdString(format_duration(t.predicted_step_s)),
+                        QString::fromStdString(format_duration(t.measured_step_s)),
+                        QString::fromStdString(fmt::format("{:+.1f} %", 100 * t.step_error())),
+                        QString::fromStdString(format_percent(t.predicted_bubble)),
+                        QString::fromStdString(format_percent(t.measured_bubble)));
+        if (t.only_predicted + t.only_measured > 0)
+            text += tr(" · %1 only in A, %2 only in B").arg(t.only_predicted).arg(t.only_measured);
+    } else if (!a.model || !b.model) {
+        text = tr("Pin plans (P, Shift+P in the table) or open a measured trace.");
+    }
+    headline_->setText(text);
+    headline_->setToolTip(text);
+    figure_table_->fit_columns(0);
+    field_table_->fit_columns(0);
+    instruction_table_->fit_columns(0);
+    const bool measurement = a.measured || b.measured;
+    if (measurement && compared.traces) tabs_->setCurrentWidget(instruction_table_);
+}
+
+void ComparePanel::paint_view(QPainter& painter, const QSize& size) {
+    timelines_->paint(painter, size);
+}
+
+}  // namespace tw::gui

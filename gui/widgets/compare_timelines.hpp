@@ -1,0 +1,51 @@
+// Two traces on one axis: predicted above measured, or plan A above plan B. Zoom, pan and cursor are locked;
+// tasks of one instruction are joined, and what differs is outlined.
+#pragma once
+
+#include <QWidget>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "gui/view/trace_model.hpp"
+
+class QPainter;
+
+namespace tw::gui {
+
+class TimelineView;
+
+class CompareTimelines : public QWidget {
+    Q_OBJECT
+
+  public:
+    explicit CompareTimelines(QWidget* parent = nullptr);
+    ~CompareTimelines() override;
+
+    // Either may be null. Both begin at time 0; `names` head the halves ("A: 1f1b, m 8", "measured").
+    void set_traces(std::shared_ptr<const TraceModel> first, std::shared_ptr<const TraceModel> second,
+                    const QString& first_name, const QString& second_name);
+    // Which step of each is aligned at time 0; -1: the trace's beginning.
+    void align_steps(int first_step, int second_step);
+    void set_tolerance(double relative);  // a larger difference is outlined; 0.10 at first
+    void set_locked(bool locked);         // one time axis for both; true at first
+    [[nodiscard]] bool locked() const;
+
+    [[nodiscard]] TimelineView* first() const;
+    [[nodiscard]] TimelineView* second() const;
+    // Actions of the context Timeline go to the half that has the focus, else to the first.
+    bool perform(std::string_view id);
+
+    void paint(QPainter& painter, const QSizeF& size, bool all_rows = false) const;
+    bool export_picture(const QString& path, QString* error = nullptr) const;
+
+  Q_SIGNALS:
+    void cursor_moved(std::optional<SimTime> time);
+    void status_text(const QString& text);
+
+  private:
+    struct State;
+    std::unique_ptr<State> s_;
+};
+
+}  // namespace tw::gui

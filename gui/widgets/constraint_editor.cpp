@@ -1,0 +1,153 @@
+#include "gui/widgets/constraint_editor.hpp"
+
+#include <QGridLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QToolButton>
+#include <algorithm>
+
+#include "gui/app/workbench.hpp"
+#include "gui/widgets/theme.hpp"
+#include "gui/worker/plan_fields.hpp"
+
+namespace tw::gui {
+namespace {
+
+// The choices of a spec by key: "tp=4|8,sp=on" -> {tp: "4|8", sp: "on"}.
+std::map<std::string, std::string> parts_of(const std::string& spec) {
+    std::map<std::string, std::string> parts;
+    for (const QString& item : QString::fromStdString(spec).split(',', Qt::SkipEmptyParts)) {
+        const auto equals = item.indexOf('=');
+        if (equals > 0) parts[item.left(equals).toStdString()] = item.mid(equals + 1).toStdString();
+    }
+    return parts;
+}
+
+std::string spec_of(const std::map<std::string, std::string>& parts) {
+    std::string spec;
+    for (const char* key : constraint_keys())
+        if (const auto part = parts.find(key); part != parts.end() && !part->second.empty())
+            spec += (spec.empty() ? "" : ",") + part->first + "=" + part->second;
+    return spec;
+}
+
+bool allows(const std::string& choice, const std::string& value) {
+    for (const QString& word : QString::fromStdString(choice).split('|')) {
+        if (word.toStdString() == value) return true;
+        const auto dots = word.indexOf("..");
+        if (dots <= 0) continue;
+        const int number = QString::fromStdString(value).toInt();
+        if (number >= word.left(dots).toInt() && number <= word.mid(dots + 2).toInt()) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+ConstraintEditor::ConstraintEditor(Workbench& workbench, QWidget* parent)
+    : QWidget(parent), workbench_(workbench) {
+    auto* grid = new QGridLayout(this);
+    grid->setContentsMargins(0, 2, 0, 0);
+    grid->setSpacing(3);
+    int at = 0;
+    constexpr int kColumns = 5;
+    for (const char* key : constraint_keys()) {
+        auto* button = new QToolButton;
+        button->setPopupMode(QToolButton::InstantPopup);
+        button->setToolButtonStyle(Qt::ToolButtonTextOnly);
+        button->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+        button->setFocusPolicy(Qt::StrongFocus);
+        const PlanField* field = find_field(key);
+        const QString title = field != nullptr ? QString::fromUtf8(field->title) : QString(key);
+        button->setAccessibleName(tr("Constraint on %1").arg(title));
+        button->setToolTip(title);
+        auto* menu = new QMenu(button);
+        button->setMenu(menu);
+        connect(menu, &QMenu::aboutToShow, this, [this, k = std::string(key)] { fill_menu(k); });
+        buttons_[key] = button;
+        // The two with long words take two columns each.
+        const bool wide = std::string_view(key) == "schedule" || std::string_view(key) == "recompute";
+        if (wide && at % kColumns == kColumns - 1) ++at;
+        grid->addWidget(button, at / kColumns, at % kColumns, 1, wide ? 2 : 1);
+        at += wide ? 2 : 1;
+    }
+    spec_ = new QLineEdit;
+    spec_->setAccessibleName(tr("Constraints as text"));
+    spec_->setPlaceholderText(tr("tp=4..8,schedule=1f1b|zb-h1: nothing is fixed"));
+    wrong_ = new QLabel;
+    wrong_->setWordWrap(true);
+    wrong_->hide();
+    grid->addWidget(spec_, at / kColumns + 1, 0, 1, kColumns);
+    grid->addWidget(wrong_, at / kColumns + 2, 0, 1, kColumns);
+    connect(spec_, &QLineEdit::editingFinished, this, &ConstraintEditor::typed);
+    connect(&workbench, &Workbench::setup_changed, this, &ConstraintEditor::follow);
+    follow();
+}
+
+void ConstraintEditor::follow() {
+    const std::string& spec = workbench_.setup().fix;
+    spec_->setText(QString::fromStdString(spec));
+    const auto constraints = parse_fix(spec);
+    wrong_->setVisible(!constraints);
+    if (!constraints) wrong_->setText(QString::fromStdString(to_string(constraints.errors())));
+    QPalette palette = wrong_->palette();
+    palette.setColor(QPalette::WindowText, tones(this->palette()).bad);
+    wrong_->setPalette(palette);
+    const auto parts = parts_of(spec);
+    for (const auto& [key, button] : buttons_) {
+        const auto part = parts.find(key);
+        QFont font = button->font();
+        font.setBold(part != parts.end());
+        button->setFont(font);
+        const QString value = part == parts.end() ? QString() : QString::fromStdString(part->second);
+        button->setText(value.isEmpty() ? QString::fromStdString(key)
+                                        : QString("%1 %2").arg(key.c_str(), value.left(14)));
+    }
+}
+
+void ConstraintEditor::fill_menu(const std::string& key) {
+    QMenu* menu = buttons_.at(key)->menu();
+    menu->clear();
+    auto* any = menu->addAction(tr("any"), this, [this, key] { toggle(key, "", false); });
+    const auto parts = parts_of(workbench_.setup().fix);
+    const auto part = parts.find(key);
+    any->setCheckable(true);
+    any->setChecked(part == parts.end());
+    menu->addSeparator();
+    if (!workbench_.study()) {
+        menu->addAction(tr("choose a model and a cluster first"))->setEnabled(false);
+        return;
+    }
+    for (const std::string& value :
+         constraint_values(*workbench_.study(), workbench_.setup().global_batch, key)) {
+        auto* action = menu->addAction(QString::fromStdString(value));
+        action->setCheckable(true);
+        action->setChecked(part != parts.end() && allows(part->second, value));
+        connect(action, &QAction::triggered, this, [this, key, value](bool on) { toggle(key, value, on); });
+    }
+}
+
+void ConstraintEditor::toggle(const std::string& key, const std::string& value, bool on) {
+    Setup setup = workbench_.setup();
+    auto parts = parts_of(setup.fix);
+    std::string choice;
+    if (!value.empty() && workbench_.study()) {
+        const auto before = parts.find(key);
+        for (const std::string& legal : constraint_values(*workbench_.study(), setup.global_batch, key)) {
+            const bool was = before != parts.end() && allows(before->second, legal);
+            if (legal == value ? on : was) choice += (choice.empty() ? "" : "|") + legal;
+        }
+    }
+    parts[key] = choice;
+    setup.fix = spec_of(parts);
+    workbench_.edit_setup(setup, tr("Constraint on %1").arg(key.c_str()));
+}
+
+void ConstraintEditor::typed() {
+    Setup setup = workbench_.setup();
+    setup.fix = spec_->text().trimmed().toStdString();
+    workbench_.edit_setup(setup, tr("Constraints"));
+}
+
+}  // namespace tw::gui

@@ -1,0 +1,35 @@
+// What a plan must have: for each key of --fix the values that are legal for the model on the cluster, to be
+// ticked; the spec itself below, to be typed or copied.
+#pragma once
+
+#include <QWidget>
+#include <map>
+#include <string>
+
+class QLabel;
+class QLineEdit;
+class QToolButton;
+
+namespace tw::gui {
+
+class Workbench;
+
+class ConstraintEditor : public QWidget {
+    Q_OBJECT
+
+  public:
+    explicit ConstraintEditor(Workbench& workbench, QWidget* parent = nullptr);
+
+  private:
+    void follow();
+    void fill_menu(const std::string& key);
+    void toggle(const std::string& key, const std::string& value, bool on);
+    void typed();
+
+    Workbench& workbench_;
+    std::map<std::string, QToolButton*> buttons_;
+    QLineEdit* spec_ = nullptr;
+    QLabel* wrong_ = nullptr;
+};
+
+}  // namespace tw::gui

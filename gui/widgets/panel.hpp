@@ -1,0 +1,36 @@
+// What every view of the window is: a widget with a name that can be painted into a picture and may hold a
+// table to export.
+#pragma once
+
+#include <QWidget>
+
+class QAbstractItemModel;
+class QPainter;
+class QTableView;
+
+namespace tw::gui {
+
+class Panel : public QWidget {
+    Q_OBJECT
+
+  public:
+    // `name`: as in file names, "plans"; `title`: as on its tab.
+    Panel(const char* name, const QString& title, QWidget* parent = nullptr);
+
+    [[nodiscard]] const QString& title() const { return title_; }
+    // Paints the whole view into `size`; the widget itself unless a view knows better (vectors stay vectors).
+    virtual void paint_view(QPainter& painter, const QSize& size);
+    [[nodiscard]] virtual QSize picture_size() const { return size(); }
+    // What "export table" and "copy" mean here; null: nothing.
+    [[nodiscard]] virtual QTableView* table() const { return nullptr; }
+    // Where the keyboard focus goes when the panel is shown.
+    virtual void focus_view();
+
+  private:
+    QString title_;
+};
+
+// By the suffix (.png, .svg, .pdf); an error text, or "".
+QString export_picture(Panel& panel, const QString& path, qreal scale = 1);
+
+}  // namespace tw::gui

@@ -1,0 +1,111 @@
+#include "gui/widgets/table_view.hpp"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QEvent>
+#include <QHeaderView>
+#include <QScrollBar>
+#include <algorithm>
+
+#include "gui/item_models/value_sort.hpp"
+#include "gui/item_models/value_table.hpp"
+
+namespace tw::gui {
+
+TableView::TableView(const QString& name, QWidget* parent) : QTableView(parent) {
+    setAccessibleName(name);
+    setSelectionBehavior(SelectRows);
+    setSelectionMode(ExtendedSelection);
+    setAlternatingRowColors(true);
+    setShowGrid(false);
+    setWordWrap(false);
+    setTabKeyNavigation(false);  // Tab leaves the table
+    setHorizontalScrollMode(ScrollPerPixel);
+    setFrameShape(NoFrame);
+    verticalHeader()->hide();
+    verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
+    horizontalHeader()->setHighlightSections(false);
+    horizontalHeader()->setResizeContentsPrecision(40);  // rows looked at: an update costs less than a frame
+    horizontalHeader()->setMinimumSectionSize(24);
+    horizontalHeader()->setSortIndicatorClearable(true);
+    set_density();
+}
+
+void TableView::set_density() {
+    verticalHeader()->setMinimumSectionSize(12);
+    verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 4);
+}
+
+void TableView::show_model(QAbstractItemModel* model, bool sorted) {
+    if (!sorted) return setModel(model);
+    auto* proxy = new ValueSort(this);
+    proxy->setSourceModel(model);
+    setModel(proxy);
+    setSortingEnabled(true);
+    horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
+    proxy->sort(-1);
+}
+
+void TableView::fit_columns(int stretched) {
+    stretched_ = stretched;
+    if (model() == nullptr) return;
+    resizeColumnsToContents();
+    int others = 0;
+    for (int c = 0; c < model()->columnCount(); ++c) {
+        setColumnWidth(c, columnWidth(c) + 6);
+        if (c != stretched && !isColumnHidden(c)) others += columnWidth(c);
+    }
+    if (stretched < 0) return;
+    setColumnWidth(stretched, std::max(least_width(), viewport()->width() - others));
+    horizontalScrollBar()->setValue(0);
+}
+
+void TableView::copy_selection() const {
+    if (model() == nullptr) return;
+    if (!selectionModel()->hasSelection()) {
+        QApplication::clipboard()->setText(export_table(*model(), TableFileFormat::Tsv));
+        return;
+    }
+    QString text;
+    for (int c = 0; c < model()->columnCount(); ++c)
+        text += (c > 0 ? "\t" : "") + model()->headerData(c, Qt::Horizontal).toString();
+    text += '\n';
+    QModelIndexList rows = selectionModel()->selectedRows();
+    std::ranges::sort(rows, [](const QModelIndex& a, const QModelIndex& b) { return a.row() < b.row(); });
+    for (const QModelIndex& row : rows) {
+        for (int c = 0; c < model()->columnCount(); ++c)
+            text += (c > 0 ? "\t" : "") + row.siblingAtColumn(c).data().toString();
+        text += '\n';
+    }
+    QApplication::clipboard()->setText(text);
+}
+
+// Of the stretched column: some words of its longest text.
+int TableView::least_width() const {
+    const int most = fontMetrics().averageCharWidth() * 18;
+    return std::min(most, std::max(sizeHintForColumn(stretched_), fontMetrics().averageCharWidth() * 8));
+}
+
+int TableView::content_height() const {
+    const int rows = model() == nullptr ? 0 : model()->rowCount();
+    return horizontalHeader()->sizeHint().height() + rows * verticalHeader()->defaultSectionSize() + 4 +
+           horizontalScrollBar()->sizeHint().height();
+}
+
+void TableView::changeEvent(QEvent* event) {
+    QTableView::changeEvent(event);
+    if (event->type() == QEvent::FontChange || event->type() == QEvent::StyleChange) set_density();
+}
+
+void TableView::resizeEvent(QResizeEvent* event) {
+    QTableView::resizeEvent(event);
+    if (stretched_ >= 0 && model() != nullptr) {
+        int others = 0;
+        for (int c = 0; c < model()->columnCount(); ++c)
+            if (c != stretched_ && !isColumnHidden(c)) others += columnWidth(c);
+        setColumnWidth(stretched_, std::max(least_width(), viewport()->width() - others));
+        horizontalScrollBar()->setValue(0);
+    }
+}
+
+}  // namespace tw::gui

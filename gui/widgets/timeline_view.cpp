@@ -1,0 +1,305 @@
+#include "gui/widgets/timeline_view.hpp"
+
+#include <QEvent>
+#include <QPainter>
+#include <QResizeEvent>
+#include <QScrollBar>
+#include <algorithm>
+
+#include "gui/widgets/picture_file.hpp"
+#include "gui/widgets/timeline_state.hpp"
+
+namespace tw::gui {
+
+TimelineView::TimelineView(QWidget* parent)
+    : QAbstractScrollArea(parent), s_(std::make_unique<State>(*this)) {
+    setFocusPolicy(Qt::StrongFocus);
+    setFrameShape(QFrame::NoFrame);
+    setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOn);
+    setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOn);
+    setAccessibleName(tr("Timeline"));
+    viewport()->setMouseTracking(true);
+    viewport()->setAttribute(Qt::WA_OpaquePaintEvent);
+    setMinimumSize(240, 120);
+    s_->empty_text = tr("No trace yet");
+    s_->prompt = new PromptBar(this);
+    connect(&s_->search_timer, &QTimer::timeout, this, [this] { s_->search_step(); });
+    s_->restyle();
+}
+
+TimelineView::~TimelineView() {
+    if (s_->mailbox != nullptr) {
+        const std::lock_guard lock(s_->mailbox->mutex);
+        s_->mailbox->view = nullptr;
+    }
+}
+
+void TimelineView::set_trace(std::shared_ptr<const TraceModel> trace, bool keep_state) {
+    const auto before = s_->scene.model;
+    const ViewState kept = s_->state();
+    s_->scene.model = std::move(trace);
+    s_->scene.selected = s_->scene.hovered = kNoTask;
+    s_->scene.cursor.reset();
+    s_->scene.track.reset();
+    s_->scene.found.clear();
+    s_->search = {};
+    s_->search_timer.stop();
+    s_->differences.clear();
+    s_->scene.differences = nullptr;
+    const TraceModel* const model = s_->model();
+    if (model != nullptr) {
+        s_->scene.chunks = chunks_of(*model);
+        s_->scene.kinds = kinds_of(*model);
+    }
+    // The same tracks: what was chosen for them still holds.
+    const bool alike = keep_state && before != nullptr && model != nullptr &&
+                       before->lanes().size() == model->lanes().size() &&
+                       before->ranks().size() == model->ranks().size();
+    if (alike) {
+        s_->scene.window = {0, 1, s_->scene.window.width};
+        s_->apply(kept);
+    } else {
+        s_->tracks = model != nullptr ? default_tracks(*model) : TrackState();
+        s_->scene.range.reset();
+        s_->scene.notes.clear();
+        s_->scene.scroll = 0;
+        s_->relayout();
+        s_->scene.window = {0, 1, s_->scene.window.width};
+        s_->set_window(s_->limits().fit(s_->scene.plot().width()));
+        Q_EMIT range_changed();
+    }
+    s_->start_deriving();
+    s_->dirty();
+    Q_EMIT task_selected(kNoTask);
+}
+
+const std::shared_ptr<const TraceModel>& TimelineView::trace() const {
+    return s_->scene.model;
+}
+
+QString TimelineView::empty_text() const {
+    return s_->empty_text;
+}
+
+void TimelineView::set_empty_text(const QString& text) {
+    s_->empty_text = text;
+    viewport()->update();
+}
+
+ViewState TimelineView::state() const {
+    return s_->state();
+}
+
+void TimelineView::set_state(const ViewState& state) {
+    s_->apply(state);
+}
+
+SimTime TimelineView::visible_begin() const {
+    return s_->scene.window.begin;
+}
+
+SimTime TimelineView::visible_end() const {
+    return s_->scene.window.end;
+}
+
+void TimelineView::set_visible(SimTime begin, SimTime end) {
+    s_->set_window({begin, std::max(end, begin + 1), s_->scene.window.width});
+}
+
+void TimelineView::set_cursor_time(std::optional<SimTime> time) {
+    s_->set_cursor(time, false);
+}
+
+std::optional<SimTime> TimelineView::cursor_time() const {
+    return s_->scene.cursor;
+}
+
+void TimelineView::select_task(TaskId task, bool reveal) {
+    s_->select(task, reveal);
+}
+
+TaskId TimelineView::selected_task() const {
+    return s_->scene.selected;
+}
+
+void TimelineView::highlight_ranks(const std::set<int>& ranks, bool only_these) {
+    s_->scene.highlighted = ranks;
+    const std::set<int> shown = only_these ? ranks : std::set<int>();
+    if (shown != s_->tracks.ranks) {
+        s_->tracks.ranks = shown;
+        s_->relayout();
+    }
+    if (const TraceModel* const model = s_->model(); model != nullptr && !ranks.empty()) {
+        for (std::uint32_t r = 0; r < model->ranks().size(); ++r) {
+            if (!ranks.contains(model->ranks()[r].rank)) continue;
+            s_->reveal_track({TrackKind::Rank, r});
+            break;
+        }
+    }
+    s_->dirty();
+}
+
+void TimelineView::set_range(std::optional<RangeSelection> range) {
+    if (range == s_->scene.range) return;
+    s_->scene.range = std::move(range);
+    viewport()->update();
+    Q_EMIT range_changed();
+}
+
+const std::optional<RangeSelection>& TimelineView::range() const {
+    return s_->scene.range;
+}
+
+int TimelineView::selected_rank() const {
+    const TraceModel* const model = s_->model();
+    if (model == nullptr) return -1;
+    if (s_->scene.selected != kNoTask) return model->ranks()[model->rank_of(s_->scene.selected)].rank;
+    if (!s_->scene.track || s_->scene.track->kind == TrackKind::Node) return -1;
+    const TrackRef track = *s_->scene.track;
+    return model->ranks()[track.kind == TrackKind::Rank ? track.index : model->lanes()[track.index].rank]
+        .rank;
+}
+
+void TimelineView::set_differences(std::vector<float> differences) {
+    s_->differences = std::move(differences);
+    s_->scene.differences = s_->differences.empty() ? nullptr : &s_->differences;
+    viewport()->update();
+}
+
+void TimelineView::set_tolerance(double relative) {
+    s_->scene.tolerance = static_cast<float>(relative);
+    viewport()->update();
+}
+
+void TimelineView::set_time_shift(SimTime shift) {
+    s_->scene.shift = shift;
+    s_->dirty();
+}
+
+int TimelineView::names_width() const {
+    return static_cast<int>(s_->scene.names_width);
+}
+
+void TimelineView::set_search(const QString& text) {
+    if (text.isEmpty()) {
+        s_->prompt->close_prompt(true);
+        s_->start_search({});
+        return;
+    }
+    s_->start_search(text);
+}
+
+bool TimelineView::derived_ready() const {
+    return s_->scene.derived != nullptr;
+}
+
+QSizeF TimelineView::size_of_all_rows() const {
+    const TimelineScene& scene = s_->scene;
+    const double width = std::max(400.0, scene.size.width());
+    return {width, scene.ruler_height + scene.layout.pinned_height + scene.layout.height + 4 +
+                       (scene.options.legend ? scene.legend_height : 0)};
+}
+
+void TimelineView::paint(QPainter& painter, const QSizeF& size, bool all_rows) const {
+    TimelineScene scene = s_->scene;
+    scene.size = size;
+    if (all_rows) scene.scroll = 0;
+    scene.window.width = std::max(1.0, size.width() - scene.names_width);
+    scene.hovered = kNoTask;
+    scene.focused = false;
+    if (scene.model == nullptr) {
+        painter.fillRect(QRectF(QPointF(0, 0), size), scene.style.background);
+        painter.setPen(scene.style.faint);
+        painter.drawText(QRectF(QPointF(0, 0), size), Qt::AlignCenter | Qt::TextWordWrap, s_->empty_text);
+        return;
+    }
+    scene.paint(painter);
+}
+
+bool TimelineView::export_picture(const QString& path, QString* error) const {
+    const QSizeF size = size_of_all_rows();
+    const QString title = s_->model() == nullptr ? QString() : QString::fromStdString(s_->model()->title());
+    return write_picture(
+        path, size, title, [&](QPainter& painter) { paint(painter, size, true); }, error);
+}
+
+void TimelineView::paintEvent(QPaintEvent*) {
+    QPainter painter(viewport());
+    TimelineScene& scene = s_->scene;
+    if (scene.model == nullptr) {
+        paint(painter, viewport()->size());
+        return;
+    }
+    const double ratio = devicePixelRatioF();
+    const QSize pixels = (QSizeF(viewport()->size()) * ratio).toSize();
+    if (s_->image.size() != pixels || s_->image.devicePixelRatio() != ratio) {
+        s_->image = QImage(pixels, QImage::Format_RGB32);
+        s_->image.setDevicePixelRatio(ratio);
+        s_->image_dirty = true;
+    }
+    if (s_->image_dirty) {
+        QPainter onto(&s_->image);
+        scene.paint_rows(onto, &s_->image);
+        onto.setRenderHint(QPainter::Antialiasing, true);
+        scene.paint_frame(onto);
+        s_->image_dirty = false;
+    }
+    painter.drawImage(0, 0, s_->image);
+    scene.paint_overlays(painter);
+    if (s_->drag == State::Drag::Box) {
+        painter.setPen(QPen(scene.style.accent, 1.5));
+        QColor wash = scene.style.accent;
+        wash.setAlpha(40);
+        painter.setBrush(wash);
+        painter.drawRect(QRectF(s_->press, s_->last).normalized().intersected(QRectF(scene.plot())));
+    }
+    if (hasFocus()) {
+        painter.setBrush(Qt::NoBrush);
+        painter.setPen(QPen(scene.style.focus, 1));
+        painter.drawRect(viewport()->rect().adjusted(0, 0, -1, -1));
+    }
+}
+
+void TimelineView::resizeEvent(QResizeEvent* event) {
+    QAbstractScrollArea::resizeEvent(event);
+    s_->relayout();
+}
+
+void TimelineView::scrollContentsBy(int, int) {
+    if (s_->syncing_bars || s_->model() == nullptr) return;
+    const double scroll = verticalScrollBar()->value();
+    if (scroll != s_->scene.scroll) s_->change(ViewChange::Scroll, [&] { s_->set_scroll(scroll); });
+    const TimeWindow whole = s_->limits().fit(1);
+    const double share = static_cast<double>(horizontalScrollBar()->value()) / 1'000'000;
+    const SimTime begin = whole.begin + static_cast<SimTime>(share * static_cast<double>(whole.span()));
+    // The bar is coarser than the window: only real movements count.
+    const auto coarse = static_cast<SimTime>(static_cast<double>(whole.span()) / 500'000);
+    if (std::abs(begin - s_->scene.window.begin) > coarse + 1) {
+        s_->change(ViewChange::Time, [&] {
+            s_->set_window({begin, begin + s_->scene.window.span(), s_->scene.window.width});
+        });
+    }
+}
+
+void TimelineView::focusInEvent(QFocusEvent* event) {
+    QAbstractScrollArea::focusInEvent(event);
+    s_->scene.focused = true;
+    if (!s_->scene.track) s_->scene.track = s_->track_in_hand();
+    s_->dirty();
+}
+
+void TimelineView::focusOutEvent(QFocusEvent* event) {
+    QAbstractScrollArea::focusOutEvent(event);
+    s_->scene.focused = false;
+    s_->dirty();
+}
+
+void TimelineView::changeEvent(QEvent* event) {
+    QAbstractScrollArea::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange || event->type() == QEvent::FontChange ||
+        event->type() == QEvent::StyleChange) {
+        s_->restyle();
+    }
+}
+
+}  // namespace tw::gui

@@ -1,0 +1,43 @@
+// The cluster with the groups of the shown plan, and a table of what each kind of group moves over which
+// links.
+#pragma once
+
+#include <set>
+
+#include "gui/widgets/panel.hpp"
+
+class QComboBox;
+class QLabel;
+
+namespace tw::gui {
+
+class TableView;
+class TopologyView;
+class ValueTable;
+class Workbench;
+
+class TopologyPanel : public Panel {
+    Q_OBJECT
+
+  public:
+    explicit TopologyPanel(Workbench& workbench, QWidget* parent = nullptr);
+
+    [[nodiscard]] TopologyView* view() const { return view_; }
+    [[nodiscard]] QTableView* table() const override;
+    void focus_view() override;
+
+  Q_SIGNALS:
+    void pipeline_ranks_chosen(const std::set<int>& ranks);
+
+  private:
+    void follow();
+
+    Workbench& workbench_;
+    TopologyView* view_ = nullptr;
+    QComboBox* kind_ = nullptr;
+    QLabel* status_ = nullptr;
+    ValueTable* loads_ = nullptr;
+    TableView* table_ = nullptr;
+};
+
+}  // namespace tw::gui

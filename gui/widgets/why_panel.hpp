@@ -1,0 +1,51 @@
+// Why a plan takes the time it takes: breakdown, sensitivities, what-ifs, what the next plans lose.
+#pragma once
+
+#include "gui/widgets/panel.hpp"
+
+class QDoubleSpinBox;
+class QLabel;
+class QPushButton;
+class QSpinBox;
+
+namespace tw::gui {
+
+class BreakdownBars;
+class TableView;
+class ValueTable;
+class Workbench;
+
+class WhyPanel : public Panel {
+    Q_OBJECT
+
+  public:
+    explicit WhyPanel(Workbench& workbench, QWidget* parent = nullptr);
+
+    [[nodiscard]] QTableView* table() const override;  // the one that has the focus, else the breakdown
+    void focus_what_if();
+    void what_if(int lost_nodes, double nics);  // as typed and tried
+    [[nodiscard]] BreakdownBars* bars() const { return bars_; }
+
+  protected:
+    void showEvent(QShowEvent* event) override;
+
+  private:
+    void follow();
+    void follow_explanation();
+    void follow_what_if();
+    void explain_if_shown();
+    void try_what_if();
+
+    Workbench& workbench_;
+    BreakdownBars* bars_ = nullptr;
+    ValueTable *breakdown_ = nullptr, *sensitivities_ = nullptr, *neighbours_ = nullptr, *answer_ = nullptr;
+    TableView *breakdown_table_ = nullptr, *sensitivity_table_ = nullptr, *neighbour_table_ = nullptr,
+              *answer_table_ = nullptr;
+    QSpinBox* lost_ = nullptr;
+    QDoubleSpinBox *nics_ = nullptr, *nic_speed_ = nullptr, *links_ = nullptr, *memory_ = nullptr,
+                   *compute_ = nullptr;
+    QLabel *status_ = nullptr, *answer_text_ = nullptr;
+    QPushButton *try_ = nullptr, *adopt_ = nullptr;
+};
+
+}  // namespace tw::gui

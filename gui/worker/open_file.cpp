@@ -1,0 +1,123 @@
+#include "gui/worker/open_file.hpp"
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "base/json.hpp"
+#include "gui/view/load_trace.hpp"
+#include "models/formats/document_kinds.hpp"
+#include "models/hardware/profile_json.hpp"
+#include "plan/check_plan.hpp"
+#include "plan/trace/trace_json.hpp"
+
+namespace tw::gui {
+namespace {
+
+namespace fs = std::filesystem;
+
+Opened failed(OpenedKind kind, Errors errors) {
+    Opened out;
+    out.kind = kind;
+    out.errors = std::move(errors);
+    return out;
+}
+
+std::string head_of(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::string head(64 << 10, '\0');
+    in.read(head.data(), static_cast<std::streamsize>(head.size()));
+    head.resize(static_cast<std::size_t>(in.gcount()));
+    return head;
+}
+
+Opened open_plan(const std::string& path) {
+    auto document = read_plan_document(path);
+    if (!document) return failed(OpenedKind::Plan, document.errors());
+    const ParallelPlan plan = document->plan;
+    auto study = make_study(std::move(*document));
+    if (!study) return failed(OpenedKind::Plan, study.errors());
+    Opened out;
+    out.kind = OpenedKind::Plan;
+    PlanEntry entry;
+    entry.origin = PlanOrigin::Opened;
+    entry.name = fs::path(path).filename().string();
+    entry.study = *study;
+    entry.plan = plan;
+    entry.errors = check_plan((*study)->document.graph, (*study)->document.cluster, plan).errors;
+    if (entry.errors.empty()) {
+        const auto evaluation = entry.study->simulator->evaluate(plan);
+        if (evaluation) {
+            entry.evaluation = *evaluation;
+        } else {
+            entry.errors = evaluation.errors();
+        }
+    }
+    out.plan = std::move(entry);
+    return out;
+}
+
+Opened open_own_trace(const std::string& path) {
+    auto read = read_trace(path);
+    if (!read) return failed(OpenedKind::Trace, read.errors());
+    Opened out;
+    out.kind = OpenedKind::Trace;
+    out.trace = std::make_shared<const Trace>(align_clocks(std::move(*read)));
+    out.trace_model = make_trace_model(out.trace);
+    return out;
+}
+
+Opened open_foreign_trace(const std::string& path, const std::function<bool(double)>& progress) {
+    const std::array<fs::path, 1> files = {fs::path(path)};
+    auto model = load_trace_model(files, progress);
+    if (!model) return failed(OpenedKind::Trace, model.errors());
+    Opened out;
+    out.kind = OpenedKind::Trace;
+    out.trace_model = *model;
+    return out;
+}
+
+}  // namespace
+
+Opened open_file(const std::string& path, const std::function<bool(double share)>& progress) {
+    std::error_code code;
+    if (fs::is_directory(path, code))
+        return failed(OpenedKind::Unknown,
+                      {{ErrorCode::Unreadable, "is a folder", path, "files that are in it"}});
+    const std::string head = head_of(path);
+    const std::string name = fs::path(path).filename().string();
+    const std::string schema = documents::schema_of(head);
+    if (schema == "trainwright/plan") return open_plan(path);
+    if (schema == "trainwright/trace") return open_own_trace(path);
+    if (schema.empty() && looks_like_trace(head)) return open_foreign_trace(path, progress);
+
+    auto text = read_text_file(path);
+    if (!text) return failed(OpenedKind::Unknown, text.errors());
+    Opened out;
+    if (schema == "trainwright/session") {
+        out.kind = OpenedKind::Session;
+    } else if (schema == "trainwright/profile") {
+        out.kind = OpenedKind::Profile;
+        const auto json = parse_json(*text, path);
+        if (!json) return failed(out.kind, json.errors());
+        auto profile = decode_profile(*json, path);
+        if (!profile) return failed(out.kind, profile.errors());
+        out.profile = std::make_shared<const HardwareProfile>(std::move(*profile));
+    } else if (documents::is_cluster(*text, name)) {
+        out.kind = OpenedKind::Cluster;
+    } else if (documents::is_model(*text, name) || documents::is_layer_list(*text, name) ||
+               documents::is_hf_config(*text, name) || documents::is_pipedream(*text, name)) {
+        out.kind = OpenedKind::Model;
+    } else {
+        auto summary = inspect_text(*text, path);
+        if (!summary) return failed(OpenedKind::Unknown, summary.errors());
+        out.kind = OpenedKind::Import;
+        out.summary = std::move(*summary);
+    }
+    out.text = std::move(*text);
+    return out;
+}
+
+}  // namespace tw::gui

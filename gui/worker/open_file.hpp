@@ -1,0 +1,36 @@
+// What a dropped file is, read as far as can be done without a window. Runs in the background.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gui/worker/plan_entry.hpp"
+#include "models/formats/document.hpp"
+
+namespace tw {
+struct HardwareProfile;
+struct Trace;
+class TraceModel;
+}  // namespace tw
+
+namespace tw::gui {
+
+enum class OpenedKind : unsigned char { Unknown, Plan, Trace, Session, Model, Cluster, Profile, Import };
+
+struct Opened {
+    OpenedKind kind = OpenedKind::Unknown;
+    std::string text;               // of models, clusters, profiles, sessions
+    std::optional<PlanEntry> plan;  // Plan
+    std::shared_ptr<const TraceModel> trace_model;
+    std::shared_ptr<const Trace> trace;  // our own documents
+    std::shared_ptr<const HardwareProfile> profile;
+    DocumentSummary summary;  // Import: topologies, logs, other documents that are understood
+    Errors errors;            // of the document; then nothing else is filled in but the kind
+};
+
+// `progress` gets the share that is done and returns false to give up.
+Opened open_file(const std::string& path, const std::function<bool(double share)>& progress);
+
+}  // namespace tw::gui

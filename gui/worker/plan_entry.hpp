@@ -1,0 +1,49 @@
+// One row of the table of plans.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gui/worker/study.hpp"
+#include "sim/report/report.hpp"
+
+namespace tw::gui {
+
+enum class PlanOrigin : unsigned char { Found, Kept, Opened, Infeasible };
+
+struct PlanEntry {
+    int id = 0;  // unique in a window
+    PlanOrigin origin = PlanOrigin::Found;
+    std::string name;  // of the document it was opened from; else ""
+    StudyPtr study;
+    ParallelPlan plan;
+    Evaluation evaluation;                           // 0 where not evaluated
+    std::shared_ptr<const SimulationReport> report;  // null until simulated in full
+    bool tied = false;
+    bool front = false;  // not among the best: found as a trade-off between time and memory
+    Errors errors;       // why it cannot run; empty: it can
+
+    [[nodiscard]] bool feasible() const { return errors.empty(); }
+    [[nodiscard]] double step_s() const { return to_seconds(evaluation.step_time).value; }
+};
+
+// Figures of a plan that are sorted, filtered, plotted and exported: one table for all of these. NaN where
+// not known (yet). Units: seconds, bytes, shares, per second, USD.
+struct Measure {
+    const char* key;    // "step_time_s"
+    const char* title;  // "Step"
+    const char* unit;   // "s", "B", "%", "/s", "USD"
+    const char* help;
+    double (*value)(const PlanEntry& entry);
+    std::string (*text)(double value);
+    bool less_is_better = true;
+};
+const std::vector<Measure>& measures();
+const Measure& find_measure(std::string_view key);  // CHECKs that it exists
+
+// "tp8 pp16 dp8 …", told apart by stages where `among` has several of the same.
+std::string plan_name(const PlanEntry& entry);
+double exposed_seconds(const SimulationReport& report);  // exposed communication, mean over ranks
+
+}  // namespace tw::gui

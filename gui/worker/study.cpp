@@ -1,0 +1,131 @@
+#include "gui/worker/study.hpp"
+
+#include <fmt/format.h>
+
+#include "base/json.hpp"
+#include "models/hardware/cluster_json.hpp"
+#include "models/load_model.hpp"
+
+namespace tw::gui {
+namespace {
+
+void keep_errors(Errors& all, const Errors& some, const char* field) {
+    for (Error error : some) {
+        error.context = error.context.empty() ? field : fmt::format("{}: {}", field, error.context);
+        all.push_back(std::move(error));
+    }
+}
+
+// Mixed precision keeps fp32 masters and moments, as ParallelPlan's defaults do.
+PrecisionSpec precision_spec(std::string_view name) {
+    PrecisionSpec spec;
+    if (name == "fp16") spec.compute = spec.parameters = Precision::Fp16;
+    if (name == "fp8") spec.compute = Precision::Fp8;
+    if (name == "fp32" || name == "tf32") {
+        spec.compute = name == "fp32" ? Precision::Fp32 : Precision::Tf32;
+        spec.parameters = Precision::Fp32;
+        spec.master_weights = false;
+    }
+    return spec;
+}
+
+Result<Cluster> cluster_of(const Setup& setup) {
+    if (setup.cluster_text.empty()) return load_cluster(setup.cluster);
+    const auto json = parse_json(setup.cluster_text, setup.cluster);
+    if (!json) return json.errors();
+    return cluster_from_json(*json, "");
+}
+
+Result<Json> model_document(const Setup& setup) {
+    if (setup.model_text.empty()) return read_model_document(setup.model);
+    const auto json = parse_json(setup.model_text, setup.model);
+    return json ? *json : Json(setup.model_text);  // PipeDream's text
+}
+
+}  // namespace
+
+PlanDocument Study::with_plan(const ParallelPlan& plan) const {
+    PlanDocument other = document;
+    other.plan = plan;
+    return other;
+}
+
+std::vector<std::string> precision_names() {
+    return {"bf16", "fp16", "fp8", "tf32", "fp32"};
+}
+
+std::vector<std::string> optimizer_names() {
+    return {"adam", "sgd", "sgd-momentum", "lamb"};
+}
+
+Result<StudyPtr> make_study(const Setup& setup) {
+    Errors errors;
+    auto model =
+        setup.model_text.empty() ? load_model(setup.model) : load_model_text(setup.model_text, setup.model);
+    auto document = model_document(setup);
+    auto cluster = cluster_of(setup);
+    if (!model) keep_errors(errors, model.errors(), "model");
+    if (model && !document) keep_errors(errors, document.errors(), "model");
+    if (!cluster) keep_errors(errors, cluster.errors(), "cluster");
+    if (!errors.empty()) return errors;
+    PlanDocument plan;
+    plan.model_name = model->graph.name.empty() ? setup.model : model->graph.name;
+    plan.graph = std::move(model->graph);
+    plan.model_document = std::move(*document);
+    plan.cluster = std::move(*cluster);
+    auto study = make_study(std::move(plan), setup.headroom_percent);
+    if (!study) return study;
+    auto warned = std::make_shared<Study>(**study);
+    warned->warnings = std::move(model->warnings);
+    return StudyPtr(std::move(warned));
+}
+
+Result<StudyPtr> make_study(PlanDocument document, double headroom_percent) {
+    auto environment = make_environment(document.graph, document.cluster, headroom_percent / 100);
+    if (!environment) {
+        Errors errors;
+        keep_errors(errors, environment.errors(), "cluster");
+        return errors;
+    }
+    auto study = std::make_shared<Study>();
+    study->document = std::move(document);
+    study->environment = *environment;
+    study->simulator = std::make_shared<const Simulator>(study->environment);
+    return StudyPtr(std::move(study));
+}
+
+Result<StudyPtr> with_cluster(const Study& study, Cluster cluster) {
+    PlanDocument document = study.document;
+    document.cluster = std::move(cluster);
+    return make_study(std::move(document), 100 * study.environment->memory_headroom);
+}
+
+Result<PlanRequest> make_request(const Study& study, const Setup& setup) {
+    Errors errors;
+    auto constraints = parse_fix(setup.fix);
+    auto objective = parse_objective(setup.objective);
+    if (!constraints) keep_errors(errors, constraints.errors(), "fix");
+    if (!objective) keep_errors(errors, objective.errors(), "objective");
+    if (setup.global_batch < 1)
+        errors.push_back({ErrorCode::Usage, fmt::format("{} sequences; at least 1", setup.global_batch),
+                          "global batch", ""});
+    if (!errors.empty()) return errors;
+    const LayerGraph& graph = study.document.graph;
+    PlanRequest request;
+    request.global_batch = setup.global_batch;
+    request.seq_len = setup.seq_len;
+    request.constraints = std::move(*constraints);
+    request.objective = *objective;
+    request.top = setup.top;
+    request.base.attention = default_attention(study.document.cluster);
+    // Profiles of layers were measured in fp32.
+    const Precision own =
+        graph.measured_on.empty() ? default_precision(study.document.cluster) : Precision::Fp32;
+    request.base.precision =
+        precision_spec(setup.precision.empty() ? std::string(to_string(own)) : setup.precision);
+    for (const OptimizerKind kind : {OptimizerKind::Sgd, OptimizerKind::SgdMomentum, OptimizerKind::Lamb})
+        if (to_string(kind) == setup.optimizer) request.base.optimizer = kind;
+    return request;
+}
+
+}  // namespace tw::gui
