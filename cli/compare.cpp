@@ -6,6 +6,7 @@
 #include "base/si_format.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/load_plan.hpp"
+#include "cli/compare_plans.hpp"
 #include "models/formats/document_kinds.hpp"
 #include "plan/trace/compare_memory.hpp"
 #include "plan/trace/stragglers.hpp"
@@ -19,6 +20,7 @@ struct CompareCommandOptions {
     std::string predicted, measured, svg, zoom;
     double tolerance = 0.1;
     int skip = -1;
+    ComparePlansOptions plans;
 };
 
 struct Prediction {
@@ -242,17 +244,29 @@ int compare(const CompareCommandOptions& options, Console& console) {
 
 void define_compare(Command& command) {
     auto& options = command.keep<CompareCommandOptions>();
-    command.positional(
-        "PREDICTED", options.predicted,
-        "a trainwright/plan document, which is simulated (- is stdin), or a trainwright/trace");
-    command.positional("MEASURED", options.measured, "the trainwright/trace that a run wrote");
-    command.text("--svg", options.svg, "FILE", "draw both timelines on one time axis; - is stdout");
+    command.positional("PREDICTED", options.predicted,
+                       "a trainwright/plan document, which is simulated (- is stdin), or a trainwright/trace",
+                       Need::Optional);
+    command.positional("MEASURED", options.measured, "the trainwright/trace that a run wrote",
+                       Need::Optional);
+    options.plans.plans = 0;
+    command.integer("--plans", options.plans.plans, 1, 1000, "N",
+                    "draw so many plans instead, predict them from --profile and run them here");
+    command.text("--profile", options.plans.profile, "FILE",
+                 "with --plans: a profile measured on this machine");
+    command.text("--ranks", options.plans.ranks, "N,N", "with --plans: ranks of the plans, in turn; 1,2");
+    command.duration("--each", options.plans.seconds_each, "with --plans: time to run each one; 5 s");
+    command.integer("--seed", options.plans.seed, 0, std::int64_t{1} << 62, "N",
+                    "with --plans: of the draw; the profile's hash where not given");
+    command.output("-o,--output", options.plans.output, "with --plans: the table in Markdown");
+    command.output("--svg", options.svg, "draw both timelines on one time axis; - is stdout");
     command.text("--zoom", options.zoom, "BEGIN..END",
                  "what the drawing shows of the step, such as 2ms..5ms");
     command.number("--tolerance", options.tolerance, 0, 1000, "SHARE",
                    "error of the step time that is still fine; 0.1 where not given");
     command.integer("--skip-steps", options.skip, 0, 1 << 20, "N",
                     "measured steps that do not count; the first one where not given");
+    command.needs("--zoom", "--svg");
     command.details(
         "Instructions are joined by rank and number: every measured step is held against the prediction's "
         "steady "
@@ -262,7 +276,22 @@ void define_compare(Command& command) {
     command.example("compare plan.json run.trace.json", "how well the plan was predicted");
     command.example("compare plan.json run.trace.json --svg overlay.svg --tolerance 0.05",
                     "with both timelines in one picture");
-    command.run([&options](Console& console) { return compare(options, console); });
+    command.example("compare --plans 20 --profile my.profile.json -o predicted-vs-run.md",
+                    "how well this machine's profile predicts plans that nobody chose");
+    command.run([&options](Console& console) {
+        if (options.plans.plans > 0 || !options.plans.profile.empty()) {
+            if (options.plans.profile.empty())
+                return console.fail({{ErrorCode::Usage, "no profile predicts the plans", "--profile",
+                                      "trainwright profile -o my.profile.json"}});
+            if (options.plans.plans == 0) options.plans.plans = 20;
+            return compare_plans(options.plans, console);
+        }
+        if (options.predicted.empty() || options.measured.empty())
+            return console.fail(
+                {{ErrorCode::Usage, "a prediction and a measurement, or --plans N --profile FILE", "",
+                  "trainwright compare plan.json run.trace.json"}});
+        return compare(options, console);
+    });
 }
 
 }  // namespace tw::cli

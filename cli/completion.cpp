@@ -6,12 +6,16 @@ namespace {
 
 int complete(const std::string& shell, Console& console) {
     const Commands commands = make_commands();
-    if (shell == "bash") {
-        console.out(bash_completion(commands));
-    } else if (shell == "zsh") {
-        console.out(zsh_completion(commands));
+    const std::string script = shell == "bash"  ? bash_completion(commands)
+                               : shell == "zsh" ? zsh_completion(commands)
+                                                : fish_completion(commands);
+    if (console.json) {
+        Json json = document("completion");
+        json["shell"] = shell;
+        json["script"] = script;
+        console.out_json(json);
     } else {
-        console.out(fish_completion(commands));
+        console.out(script);
     }
     return 0;
 }

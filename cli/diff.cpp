@@ -2,8 +2,8 @@
 
 #include "base/si_format.hpp"
 #include "cli/commands.hpp"
-#include "cli/common/breakdown.hpp"
 #include "cli/common/load_plan.hpp"
+#include "planner/explain/breakdown.hpp"
 
 namespace tw::cli {
 namespace {

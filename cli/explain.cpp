@@ -5,8 +5,8 @@
 
 #include "base/si_format.hpp"
 #include "cli/commands.hpp"
-#include "cli/common/breakdown.hpp"
 #include "cli/common/load_plan.hpp"
+#include "planner/explain/breakdown.hpp"
 #include "planner/explain/hardware_changes.hpp"
 #include "planner/explain/plan_changes.hpp"
 #include "sim/report/report_json.hpp"

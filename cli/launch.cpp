@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
+#include <regex>
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -9,9 +11,11 @@
 #include "cli/common/load_plan.hpp"
 #include "cli/common/train_flags.hpp"
 #include "plan/check_plan.hpp"
+#include "planner/rank_devices.hpp"
 #include "real_exec/launch/launch_file.hpp"
 #include "real_exec/launch/shell_words.hpp"
 #include "real_exec/runtime/executable.hpp"
+#include "real_exec/runtime/rank_layout.hpp"
 
 namespace tw::cli {
 namespace {
@@ -39,6 +43,13 @@ std::vector<std::string> given_words(const TrainFlags& flags) {
         words.push_back(all[w + 1]);
     }
     return words;
+}
+
+// What sbatch --time takes: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]].
+bool is_slurm_time(const std::string& text) {
+    static const std::regex kForms(R"((\d+(:\d{1,2}){0,2}|\d+-\d{1,2}(:\d{1,2}){0,2}|UNLIMITED|INFINITE)?)",
+                                   std::regex::icase);
+    return std::regex_match(text, kForms);
 }
 
 Status parse_environment(const std::string& text, LaunchOptions& options) {
@@ -82,14 +93,17 @@ Result<std::string> submit(const std::string& path) {
     return answer.substr(0, answer.find(';'));  // "123;cluster"
 }
 
-int launch(LaunchCommandOptions& options, Console& console) {
+int launch(const Command& command, LaunchCommandOptions& options, Console& console) {
     LaunchOptions& file = options.launch;
     Errors errors;
     const auto keep = [&](const Errors& more) { errors.insert(errors.end(), more.begin(), more.end()); };
-    if (const auto parsed = train_options(options.flags); !parsed) keep(parsed.errors());
+    const auto trained = train_options(options.flags);
+    if (!trained) keep(trained.errors());
+    if (!is_slurm_time(file.time_limit)) {
+        errors.push_back({ErrorCode::Usage, fmt::format("'{}' is no time limit of Slurm", file.time_limit),
+                          "--time", "minutes, 02:00:00 or 1-12:00:00 (days-hours:minutes:seconds)"});
+    }
     if (const Status parsed = parse_environment(options.environment, file); !parsed) keep(parsed.errors());
-    if (options.submit && options.target != "slurm")
-        errors.push_back({ErrorCode::Usage, "only Slurm takes jobs", "--submit", "--to slurm"});
     if (options.submit && (options.output.empty() || options.output == "-"))
         errors.push_back({ErrorCode::Usage, "needs a file to submit", "--submit", "-o job.sbatch"});
     if (options.flags.plan == "-")
@@ -99,11 +113,21 @@ int launch(LaunchCommandOptions& options, Console& console) {
     const Result<PlanDocument> plan = load_plan_document(options.flags.plan);
     if (!plan) return console.fail(plan.errors());
     if (const Errors cannot = what_cannot_run(*plan); !cannot.empty()) return console.fail(cannot);
+    keep(without_effect(command, options.flags, plan->plan));
+    keep(absent_ranks(trained->faults, world_size(plan->plan)));
+    if (!errors.empty()) return console.fail(errors);
 
     file.target = options.target == "slurm"    ? LaunchTarget::Slurm
                   : options.target == "mpirun" ? LaunchTarget::Mpirun
                                                : LaunchTarget::MpiJob;
     file.words = given_words(options.flags);
+    // Where a topology tells which devices are next to a network port, the ranks that leave a node run on
+    // those.
+    const RankDevices placed = rank_devices(plan->plan, plan->cluster);
+    const bool chosen = std::any_of(file.environment.begin(), file.environment.end(),
+                                    [](const auto& one) { return one.first == "CUDA_VISIBLE_DEVICES"; });
+    if (placed.reordered() && !chosen)
+        file.environment.emplace_back("CUDA_VISIBLE_DEVICES", placed.visible_devices());
     const Result<std::string> text = launch_file(*plan, file);
     if (!text) return console.fail(text.errors());
     const bool to_stdout = options.output.empty() || options.output == "-";
@@ -139,7 +163,7 @@ void define_launch(Command& command) {
     LaunchOptions& file = options.launch;
     define_train_flags(command, options.flags, false);
     command.word("--to", options.target, {"slurm", "mpirun", "mpijob"}, "what starts the ranks; needed");
-    command.text("-o,--output", options.output, "FILE", "where the launch file goes; stdout where not given");
+    command.output("-o,--output", options.output, "where the launch file goes; stdout where not given");
     command.flag("--submit", options.submit, "hand the file to sbatch and print the job's number");
     command.text("--job-name", file.job_name, "NAME", "trainwright where not given");
     command.text("--exec", file.program, "PATH", "trainwright-exec as the nodes find it");
@@ -154,6 +178,11 @@ void define_launch(Command& command) {
     command.text("--image", file.image, "IMAGE",
                  "mpijob: a container with trainwright-exec and Open MPI; needed there");
     command.text("--namespace", file.name_space, "NAME", "mpijob");
+    for (const char* of_slurm : {"--partition", "--account", "--time", "--submit"})
+        command.needs(of_slurm, "--to", "slurm");
+    command.needs("--hostfile", "--to", "mpirun");
+    for (const char* of_mpijob : {"--image", "--namespace"})
+        command.needs(of_mpijob, "--to", "mpijob");
     command.details(
         "Nodes and devices are those of the plan's cluster; the training options are trainwright run's and "
         "are "
@@ -164,8 +193,8 @@ void define_launch(Command& command) {
     command.example("launch plan.json --to mpirun --hostfile hosts", "print a script that calls mpirun");
     command.example("launch plan.json --to mpijob --image registry/trainwright:1 -o job.yaml",
                     "for Kubeflow");
-    command.run([&options](Console& console) {
-        if (!options.target.empty()) return launch(options, console);
+    command.run([&command, &options](Console& console) {
+        if (!options.target.empty()) return launch(command, options, console);
         return console.fail({{ErrorCode::Usage, "is needed", "--to", "slurm, mpirun or mpijob"}});
     });
 }

@@ -159,7 +159,8 @@ Result<DocumentSummary> describe_text(std::string_view text, std::string_view pa
 }
 
 Result<DocumentSummary> describe_file(const std::string& path) {
-    const auto text = read_text_file(path);
+    if (is_trace_file(path)) return describe_trace_file(path);
+    const auto text = read_document_text(path);
     if (!text) return text.errors();
     return describe_text(*text, path);
 }

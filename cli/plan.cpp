@@ -7,6 +7,7 @@
 #include "cli/common/search_progress.hpp"
 #include "cli/plan_answer.hpp"
 #include "models/load_model.hpp"
+#include "planner/rank_devices.hpp"
 
 namespace tw::cli {
 namespace {
@@ -181,6 +182,9 @@ int plan(const PlanOptions& options, Console& console) {
         json["plans"] = Json::array();
         for (const FoundPlan& one : *found)
             json["plans"].push_back(found_to_json(one));
+        // Where a topology tells which devices are next to a network port: of the best plan.
+        const RankDevices placed = rank_devices(found->front().report.plan, task->document.cluster);
+        if (!placed.devices.empty()) json["rank_devices"] = placed.devices;
         console.out_json(json);
         return code;
     }
@@ -189,6 +193,10 @@ int plan(const PlanOptions& options, Console& console) {
     console.out("\n" + search_sentence(answer->search) + "\n");
     const std::string tight = tight_memory_sentence(found->front().report);
     if (options.headroom == 0 && !tight.empty()) console.out(tight + "\n");
+    const Cluster& cluster = task->document.cluster;
+    const std::string ports =
+        rank_devices_sentence(rank_devices(found->front().report.plan, cluster), cluster.groups.front().type);
+    if (!ports.empty()) console.out(ports + "\n");
     return code;
 }
 
@@ -222,7 +230,8 @@ void define_plan(Command& command) {
     command.number(
         "--headroom", options.headroom, 0, 90, "PERCENT",
         "memory of every device to leave free: predictions err by a few percent; 0 where not given");
-    command.duration("--time-limit", options.time_limit_s, "end then, with the best found so far");
+    command.duration("--time-limit", options.time_limit_s,
+                     "end then, with the best found so far; 0, none, where not given");
     command.integer("--seed", options.seed, 0, std::int64_t{1} << 62, "N",
                     "recorded with the answer; the search makes no random choice");
     command.output("-o,--output", options.output,

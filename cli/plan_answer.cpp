@@ -7,6 +7,7 @@
 
 #include "base/si_format.hpp"
 #include "planner/space.hpp"
+#include "sim/report/fullest_rank.hpp"
 #include "sim/report/report_json.hpp"
 
 namespace tw::cli {
@@ -43,11 +44,15 @@ std::vector<std::string> plan_names(const std::vector<FoundPlan>& found) {
 
 // Largest share of a device's usable memory that a stage takes.
 double fullest(const SimulationReport& report) {
-    double share = 0;
-    for (const StageMemory& memory : report.memory) {
-        if (memory.capacity_bytes > 0) share = std::max(share, memory.device_bytes / memory.capacity_bytes);
-    }
-    return share;
+    const StageMemory* memory = fullest_rank(report);
+    return memory == nullptr || memory->capacity_bytes <= 0 ? 0
+                                                            : memory->device_bytes / memory->capacity_bytes;
+}
+
+std::string memory_cell(const SimulationReport& report) {
+    const StageMemory* memory = fullest_rank(report);
+    if (memory == nullptr) return "-";
+    return fmt::format("{} ({:.0f} %)", format_bytes(memory->device_bytes), 100 * fullest(report));
 }
 
 }  // namespace
@@ -93,15 +98,14 @@ void print_found(const std::vector<FoundPlan>& found, Console& console) {
         const SimulationReport& report = found[i].report;
         const std::string place = i > 0 && found[i].tied ? "=" : std::to_string(i + 1);
         const bool synchronous = report.plan.semantics == Semantics::Synchronous;
-        std::vector<TableCell> row{
-            place,
-            TableCell(names[i], i == 0 ? TextStyle::Bold : TextStyle::Plain),
-            format_duration(report.step_time_s),
-            "± " + format_duration(report.step_time_sigma_s, 2),
-            format_rate(report.tokens_per_s, report.rate_unit),
-            format_percent(report.mfu),
-            format_percent(report.bubble_fraction),
-            fmt::format("{} ({:.0f} %)", format_bytes(report.peak_device_bytes), 100 * fullest(report))};
+        std::vector<TableCell> row{place,
+                                   TableCell(names[i], i == 0 ? TextStyle::Bold : TextStyle::Plain),
+                                   format_duration(report.step_time_s),
+                                   "± " + format_duration(report.step_time_sigma_s, 2),
+                                   format_rate(report.tokens_per_s, report.rate_unit),
+                                   format_percent(report.mfu),
+                                   format_percent(report.bubble_fraction),
+                                   memory_cell(report)};
         if (mixed) {
             row.emplace_back(std::string(to_string(report.plan.semantics)),
                              synchronous ? TextStyle::Dim : TextStyle::Yellow);

@@ -1,19 +1,33 @@
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <thread>
 
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "cli/commands.hpp"
+#include "cli/profile_flags.hpp"
+#include "cli/profile_import.hpp"
+#include "cli/profile_samples.hpp"
 #include "cli/profile_svg.hpp"
+#include "cli/start_ranks.hpp"
+#include "models/hardware/profile_document_json.hpp"
 #include "models/hardware/profile_json.hpp"
 #include "models/hardware/scale_profile.hpp"
+#include "profiler/bench/session.hpp"
 
 namespace tw::cli {
 namespace {
 
+// Ranks that measure together on one host: more say nothing new.
+constexpr int kMostRanks = 8;
+
 struct ProfileOptions {
-    std::string action = "show", profile, svg;
+    std::string action, svg;
+    std::vector<std::string> files;  // to show: one, a profile; to import: any number
+    ProfileFlags flags;
+    ImportFlags import;
 };
 
 // One line of the profile: what was fitted, where it holds and how well.
@@ -194,38 +208,106 @@ Result<HardwareProfile> find_profile(const std::string& name) {
 }
 
 int show_profile(const ProfileOptions& options, Console& console) {
-    const Result<HardwareProfile> profile = find_profile(options.profile);
+    const std::string& name = options.files.front();
+    const Result<HardwareProfile> profile = find_profile(name);
     if (!profile) return console.fail(profile.errors());
+    // A document of a measurement has its samples beside the curves.
+    ProfileDocument document;
+    if (auto whole = load_profile_document(name)) document = std::move(*whole);
     if (!options.svg.empty()) {
-        const Status written = console.write(options.svg, profile_svg(*profile));
+        const Status written = console.write(
+            options.svg, document.samples.empty() ? profile_svg(*profile) : samples_svg(document));
         if (!written) return console.fail(written.errors());
         if (options.svg == "-") return 0;
     }
     const std::vector<Part> parts = parts_of(*profile);
     if (console.json) {
-        console.out_json(show_json(*profile, parts));
+        Json json = show_json(*profile, parts);
+        if (!document.samples.empty()) json["samples"] = samples_json(document);
+        console.out_json(json);
     } else {
         show_text(*profile, parts, console);
+        if (!document.samples.empty()) {
+            console.out("\n");
+            show_measured(document, console);
+        }
     }
     return 0;
+}
+
+int measure_profile(const ProfileOptions& options, Console& console) {
+    if (options.flags.output.empty())
+        return console.fail({{ErrorCode::Usage, "no file for the profile", "--output",
+                              "trainwright profile -o my.profile.json, or trainwright profile show NAME"}});
+    if (const Errors errors = check_benchmarks(only_names(options.flags)); !errors.empty())
+        return console.fail(errors);
+    ProfileFlags flags = options.flags;
+    flags.progress = console.err_is_terminal();
+    const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    // Twice as many ranks as cores where those are few: what more ranks than cores do is measured too.
+    const int ranks = flags.backend != "cpu"                 ? 1
+                      : cores <= kMostRanks / 2 && cores > 1 ? 2 * cores
+                                                             : std::min(cores, kMostRanks);
+    const auto began = std::filesystem::file_time_type::clock::now();
+    const auto ended = start_ranks(ranks, profile_words(flags), "trainwright-profile");
+    if (!ended) return console.fail(ended.errors());
+    // mpirun calls an interruption a failure: what was measured is written all the same.
+    const auto written =
+        std::filesystem::exists(flags.output) ? std::filesystem::last_write_time(flags.output) : began;
+    const bool interrupted = ended->exit_code != 0 && written > began;
+    if (ended->exit_code != 0 && !interrupted) return ended->exit_code;
+    const auto document = load_profile_document(flags.output);
+    if (!document) return console.fail(document.errors());
+    if (console.json) {
+        console.out_json(encode_profile_document(*document));
+    } else {
+        show_measured(*document, console);
+    }
+    if (!interrupted) return 0;
+    console.note(
+        fmt::format("interrupted: what was measured is in {}; the same command goes on\n", flags.output));
+    return exit_code(ErrorCode::Interrupted);
+}
+
+int profile(const ProfileOptions& options, Console& console) {
+    if (options.action.empty()) return measure_profile(options, console);
+    if (options.action == "import")
+        return run_profile_import(options.files, options.import, options.flags.output, console);
+    if (options.action != "show")
+        return console.fail({{ErrorCode::Usage, "'" + options.action + "' is not one of show, import",
+                              "ACTION", "show, import, or nothing to measure this machine"}});
+    if (options.files.size() != 1)
+        return console.fail({{ErrorCode::Usage, std::to_string(options.files.size()) + " profiles to show",
+                              "FILE", "one at a time: trainwright profile show h100"}});
+    return show_profile(options, console);
 }
 
 }  // namespace
 
 void define_profile(Command& command) {
     auto& options = command.keep<ProfileOptions>();
-    command.choice("ACTION", options.action, {"show"}, "what to do with the profile");
-    command.positional("PROFILE", options.profile, "a shipped profile, a device, or a profile document");
-    command.text("--svg", options.svg, "FILE", "draw the curves with their intervals; - is stdout");
+    command.positional("ACTION", options.action, "show or import; nothing measures this machine",
+                       Need::Optional);
+    command.positionals(
+        "FILE", options.files,
+        "show: a shipped profile, a device, or a profile document; import: logs of nccl-tests, "
+        "topologies, traces, files of other tools",
+        Need::Optional);
+    command.output("--svg", options.svg, "show: draw the curves with their intervals; - is stdout");
+    define_profile_flags(command, options.flags);
+    define_import_flags(command, options.import);
     command.details(
         "A profile holds the curves that a device's kernels and links were fitted to. Error: of points that "
         "the fit never saw, "
         "|log(measured / predicted)|. Sigma: the relative standard deviation that predictions take from it. "
         "Scaled from: another "
         "device, precision or kernel whose curve stands in, by the ratio of the datasheets.");
+    command.example("profile -o my.profile.json --budget 120s", "measure this machine");
     command.example("profile show h100", "what is known of the H100, and how well");
     command.example("profile show b200 --svg b200.svg", "the same as a picture");
-    command.run([&options](Console& console) { return show_profile(options, console); });
+    command.example("profile import all_reduce.log topo.xml -o imported.profile.json",
+                    "a profile and a cluster out of what others measured");
+    command.run([&options](Console& console) { return profile(options, console); });
 }
 
 }  // namespace tw::cli

@@ -113,7 +113,9 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
     if (!transport) return console.fail(transport.errors());
     const bool speaks = (*transport)->rank() == 0;
     const bool tokens = document->graph.counts_tokens;
-    if (speaks && !options->quiet) print_head(*document, (*transport)->size(), *backend);
+    // A restart goes on in the table that the first attempt began.
+    if (speaks && !options->quiet && options->attempt == 0)
+        print_head(*document, (*transport)->size(), *backend);
     OnStep on_step;
     if (speaks && !options->quiet) on_step = [tokens](const StepResult& step) { print_step(step, tokens); };
     auto result = train(*document, *options, **transport, *backend, on_step);

@@ -13,6 +13,7 @@
 #include "real_exec/checkpoint/checkpoint.hpp"
 #include "real_exec/runtime/executable.hpp"
 #include "real_exec/runtime/rank_layout.hpp"
+#include "real_exec/runtime/training.hpp"
 
 namespace tw::cli {
 namespace {
@@ -41,10 +42,30 @@ class ScratchFile {
     std::string path_;
 };
 
-Errors check_before_launch(const PlanDocument& document) {
+// What a run ends with must not be lost for a folder that was not there when it began.
+Errors unwritable(const std::string& path, const char* option) {
+    if (path.empty()) return {};
+    std::error_code ignored;
+    const fs::path folder = fs::absolute(path, ignored).parent_path();
+    std::string why;
+    if (fs::is_directory(path, ignored)) {
+        why = "is a folder, expected a file";
+    } else if (!fs::is_directory(folder, ignored)) {
+        why = fmt::format("cannot be written: there is no folder {}", folder.string());
+    } else if (access(folder.c_str(), W_OK) != 0) {
+        why = fmt::format("cannot be written: {} does not allow it", folder.string());
+    }
+    if (why.empty()) return {};
+    return {
+        Error{ErrorCode::Failure, why, fmt::format("{} {}", option, path), "a file in a folder of yours"}};
+}
+
+Errors check_before_launch(const PlanDocument& document, const TrainOptions& options) {
     PlanCheck check = check_plan(document.graph, document.cluster, document.plan);
     const Errors unsupported = unsupported_by_executor(document.graph, document.plan);
     check.errors.insert(check.errors.end(), unsupported.begin(), unsupported.end());
+    const Errors asked = unsupported_options(document, options);
+    check.errors.insert(check.errors.end(), asked.begin(), asked.end());
     return check.errors;
 }
 
@@ -66,18 +87,29 @@ Result<RanksEnded> run_with_restarts(const RunCommandOptions& options, int ranks
         flags.inject.clear();  // a fault on purpose happens once
         const bool saved = !flags.train.checkpoint_folder.empty() &&
                            !checkpoint_steps(flags.train.checkpoint_folder).empty();
-        if (saved) flags.train.resume_folder = flags.train.checkpoint_folder;
+        if (saved) {
+            flags.train.resume_folder = flags.train.checkpoint_folder;
+            flags.train.weights.clear();
+        }
         console.note(fmt::format("{}; restart {} of {} {}\n", why(*ended), flags.attempt, options.restarts,
                                  saved ? "from the newest checkpoint" : "from the beginning"));
     }
 }
 
-int run(RunCommandOptions& options, Console& console) {
+int run(const Command& command, RunCommandOptions& options, Console& console) {
     TrainFlags& flags = options.flags;
-    if (const auto parsed = train_options(flags); !parsed) return console.fail(parsed.errors());
+    const auto parsed = train_options(flags);
+    if (!parsed) return console.fail(parsed.errors());
+    if (const Errors errors = unwritable(flags.train.trace, "--trace"); !errors.empty())
+        return console.fail(errors);
     const Result<PlanDocument> document = load_plan_document(flags.plan);
     if (!document) return console.fail(document.errors());
-    if (const Errors errors = check_before_launch(*document); !errors.empty()) return console.fail(errors);
+    if (const Errors errors = check_before_launch(*document, *parsed); !errors.empty())
+        return console.fail(errors);
+    Errors useless = without_effect(command, flags, document->plan);
+    const Errors absent = absent_ranks(parsed->faults, world_size(document->plan));
+    useless.insert(useless.end(), absent.begin(), absent.end());
+    if (!useless.empty()) return console.fail(useless);
     const ScratchFile result;
     if (console.json) {
         flags.result = result.path();
@@ -85,7 +117,14 @@ int run(RunCommandOptions& options, Console& console) {
     }
     const auto ended = run_with_restarts(options, world_size(document->plan), console);
     if (!ended) return console.fail(ended.errors());
-    if (ended->exit_code == 130) return 130;
+    if (ended->exit_code == exit_code(ErrorCode::Interrupted)) {
+        const auto kept = flags.train.checkpoint_folder.empty()
+                              ? std::vector<std::int64_t>{}
+                              : checkpoint_steps(flags.train.checkpoint_folder);
+        return console.fail(
+            {Error{ErrorCode::Interrupted, "interrupted", "run",
+                   kept.empty() ? "" : "--resume " + flags.train.checkpoint_folder + " goes on"}});
+    }
     if (ended->exit_code != 0) {
         if (ended->signal == 0) return ended->exit_code;  // the rank has said why
         return console.fail({Error{ErrorCode::Failure, why(*ended), "",
@@ -122,7 +161,7 @@ void define_run(Command& command) {
                     "keep what happened when, to be held against the prediction");
     command.example("run plan.json --steps 1000 --checkpoint ckpt --every 100 --restarts 3",
                     "survive the death of a rank");
-    command.run([&options](Console& console) { return run(options, console); });
+    command.run([&command, &options](Console& console) { return run(command, options, console); });
 }
 
 }  // namespace tw::cli

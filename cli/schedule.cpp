@@ -16,7 +16,21 @@ Status write_svg(const ScheduleRun& run, const std::string& path, Console& conso
     return console.write(path, render_svg(run.summary.trace, svg));
 }
 
-int answer(const ScheduleOptions& options, Console& console) {
+// A file brings its own shape.
+Errors shape_beside_file(const Command& command, const ScheduleOptions& options) {
+    Errors errors;
+    if (!options.name.ends_with(".csv")) return errors;
+    for (const char* option :
+         {"--stages", "--microbatches", "--virtual", "--group", "--replicas", "--vertical-sync"}) {
+        if (!command.typed(option)) continue;
+        errors.push_back({ErrorCode::Usage, "the file says how many", option, "leave it out"});
+    }
+    return errors;
+}
+
+int answer(const Command& command, const ScheduleOptions& options, Console& console) {
+    if (const Errors errors = shape_beside_file(command, options); !errors.empty())
+        return console.fail(errors);
     const Result<ScheduleRun> run = run_schedule(options);
     if (!run) return console.fail(run.errors());
     if (!options.svg.empty()) {
@@ -66,8 +80,8 @@ void define_schedule(Command& command) {
     command.flag("--vertical-sync", options.vertical_sync,
                  "pipedream: one weight version for all stages of a microbatch");
     command.output("--svg", options.svg, "draw the timeline; - is stdout");
-    command.flag("--text", options.text, "answer with the schedule's instructions and their waits");
-    command.flag("--csv", options.csv, "answer with PyTorch's schedule CSV (compute and communication)");
+    command.answer("--text", options.text, "answer with the schedule's instructions and their waits");
+    command.answer("--csv", options.csv, "answer with PyTorch's schedule CSV (compute and communication)");
     command.details(
         "Two consecutive steps are run with the given stage times and nothing else: no kernels, no gradient "
         "synchronisation. "
@@ -79,7 +93,7 @@ void define_schedule(Command& command) {
     command.example("schedule pipedream -p 2 -m 30 --replicas 15,1 --json", "PipeDream's replicated stages");
     command.example("schedule order.csv --backward-input 1 --backward-weight 0.8",
                     "an order of your own, checked and run");
-    command.run([&options](Console& console) { return answer(options, console); });
+    command.run([&command, &options](Console& console) { return answer(command, options, console); });
 }
 
 }  // namespace tw::cli

@@ -1,5 +1,6 @@
 #include "cli/schedule_run.hpp"
 
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -56,6 +57,28 @@ void read_replicas(const std::string& text, std::vector<int>& replicas, Errors& 
         }
         replicas.push_back(count);
         begin = end + 1;
+    }
+}
+
+// The shape came from the command line: its parameters are named as the user named them.
+void speak_in_flags(Error& error) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kFlags = {{
+        {"ranks", "--stages"},
+        {"virtual_stages", "--virtual"},
+        {"microbatches", "--microbatches"},
+        {"microbatch_group", "--group"},
+        {"replicas", "--replicas"},
+        {"vertical_sync", "--vertical-sync"},
+    }};
+    error.code = ErrorCode::Usage;
+    for (const auto& [parameter, flag] : kFlags) {
+        if (error.context == parameter) error.context = flag;
+        const std::string spoken = std::string(parameter) + " ";  // "virtual_stages 2, or ..."
+        if (error.hint.starts_with(spoken)) error.hint.replace(0, parameter.size(), flag);
+    }
+    for (const auto& [value, words] :
+         {std::pair{"--group 0", "no --group"}, std::pair{"--vertical-sync false", "no --vertical-sync"}}) {
+        if (error.hint.starts_with(value)) error.hint.replace(0, std::string_view(value).size(), words);
     }
 }
 
@@ -116,7 +139,7 @@ Result<ScheduleRun> run_registered(const ScheduleOptions& options) {
     if (!summary) {
         Errors refused = summary.errors();
         for (Error& error : refused)
-            error.code = ErrorCode::Usage;  // the shape came from the command line
+            speak_in_flags(error);
         return refused;
     }
     run.summary = std::move(*summary);

@@ -80,7 +80,7 @@ int simulate(const SimulateCommandOptions& options, Console& console) {
 void define_simulate(Command& command) {
     auto& options = command.keep<SimulateCommandOptions>();
     command.positional("PLAN", options.plan, "a trainwright/plan document; - is stdin");
-    command.flag("--timeline", options.timeline, "draw the timeline of a step in the terminal");
+    command.answer("--timeline", options.timeline, "draw the timeline of a step in the terminal");
     command.output("--trace", options.trace,
                    "write two steps as a Chrome trace (Perfetto, chrome://tracing); - is stdout");
     command.output("--svg", options.svg, "draw the timeline and the memory of every rank; - is stdout");
@@ -90,6 +90,7 @@ void define_simulate(Command& command) {
                    "say what training on so many tokens takes, for example 15e12");
     command.number("--goodput", options.goodput, 1e-3, 1, "SHARE",
                    "of wall time that advances training, with --tokens; 1 where not given");
+    command.needs("--goodput", "--tokens");
     command.example("simulate plan.json", "the report");
     command.example("simulate plan.json --trace step.json --svg step.svg",
                     "with its timeline, for Perfetto and as a picture");

@@ -1,5 +1,6 @@
 #include "cli/start_ranks.hpp"
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -17,13 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<fs::path> rank_binary() {
+Result<fs::path> rank_binary(const std::string& name) {
     std::error_code failed;
     const fs::path own = fs::read_symlink("/proc/self/exe", failed);
-    const fs::path beside = own.parent_path() / "trainwright-exec";
+    const fs::path beside = own.parent_path() / name;
     if (!failed && fs::exists(beside)) return beside;
-    return Error{ErrorCode::Failure, "trainwright-exec is not beside this binary", own.parent_path().string(),
-                 "build the target trainwright-exec"};
+    return Error{ErrorCode::Failure, name + " is not beside this binary", own.parent_path().string(),
+                 "build the target " + name};
 }
 
 // Open MPI's mpirun on one machine: more ranks than cores are legal, ranks move between cores, and those that
@@ -43,13 +44,53 @@ std::vector<std::string> mpirun_words(int ranks) {
     return words;
 }
 
+volatile std::sig_atomic_t interrupted = 0;
+volatile pid_t started = 0;
+
+void note_signal(int signal, siginfo_t* info, void* /*context*/) {
+    interrupted = 1;
+    // A terminal's Ctrl-C reaches the ranks too, being of one process group; all else is handed on.
+    const bool of_terminal = signal == SIGINT && info->si_code == SI_KERNEL;
+    if (!of_terminal && started > 0) kill(started, SIGTERM);
+}
+
+// While it lives, what would end this process is noted and reaches the ranks: none is left behind.
+class SignalsToRanks {
+  public:
+    SignalsToRanks() {
+        interrupted = 0;
+        started = 0;
+        struct sigaction note {};
+        note.sa_sigaction = note_signal;
+        note.sa_flags = SA_SIGINFO;
+        for (std::size_t s = 0; s < kSignals.size(); ++s) {
+            sigaction(kSignals[s], &note, &before_[s]);
+            if (before_[s].sa_handler == SIG_IGN) sigaction(kSignals[s], &before_[s], nullptr);  // nohup
+        }
+    }
+    ~SignalsToRanks() {
+        for (std::size_t s = 0; s < kSignals.size(); ++s)
+            sigaction(kSignals[s], &before_[s], nullptr);
+    }
+    SignalsToRanks(const SignalsToRanks&) = delete;
+    SignalsToRanks& operator=(const SignalsToRanks&) = delete;
+
+    static constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
+
+  private:
+    std::array<struct sigaction, kSignals.size()> before_{};
+};
+
 }  // namespace
 
-Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words) {
-    const auto binary = rank_binary();
+Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words, const std::string& name) {
+    const auto binary = rank_binary(name);
     if (!binary) return binary.errors();
     std::vector<std::string> all;
     if (ranks > 1) all = mpirun_words(ranks);
+    // An interrupted profile is still fitted and written: mpirun gives its ranks time for that.
+    if (ranks > 1 && name == "trainwright-profile")
+        all.insert(all.end(), {"--mca", "odls_base_sigkill_timeout", "20"});
     all.push_back(binary->string());
     all.insert(all.end(), words.begin(), words.end());
     std::vector<char*> argv;
@@ -57,34 +98,23 @@ Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words)
         argv.push_back(word.data());
     argv.push_back(nullptr);
     pid_t child = 0;
-    // Ctrl-C reaches the ranks too, being of one process group: this process waits for them to end.
-    struct sigaction ignore {
-    }, before{};
-    ignore.sa_handler = SIG_IGN;
-    sigaction(SIGINT, &ignore, &before);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    sigset_t defaults;
-    sigemptyset(&defaults);
-    sigaddset(&defaults, SIGINT);
-    posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-    const int failed = posix_spawnp(&child, argv.front(), nullptr, &attributes, argv.data(), environ);
-    posix_spawnattr_destroy(&attributes);
+    const SignalsToRanks signals;
+    const int failed = posix_spawnp(&child, argv.front(), nullptr, nullptr, argv.data(), environ);
     if (failed != 0) {
-        sigaction(SIGINT, &before, nullptr);
         return Error{ErrorCode::Failure,
                      fmt::format("{} cannot be started: {}", all.front(), std::strerror(failed)), "",
                      ranks > 1 ? "install Open MPI (openmpi-bin)" : ""};
     }
+    started = child;
+    if (interrupted != 0) kill(child, SIGTERM);  // it came before there was anyone to tell
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    sigaction(SIGINT, &before, nullptr);
+    started = 0;
     RanksEnded ended;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (code > 128 && code < 128 + 65) ended.signal = code - 128;  // mpirun's way to name a rank's signal
-    if (ended.signal == SIGINT) {
+    if (interrupted != 0 || ended.signal == SIGINT) {
         ended.exit_code = 130;
     } else {
         ended.exit_code = code <= 5 ? code : 1;

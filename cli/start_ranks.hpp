@@ -14,8 +14,9 @@ struct RanksEnded {
     int signal = 0;     // that ended a rank, where one did
 };
 
-// trainwright-exec beside this binary: by itself for one rank, through mpirun for several. Errors: a missing
-// trainwright-exec or mpirun, or a process that cannot be started.
-Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words);
+// A binary beside this one: by itself for one rank, through mpirun for several. Errors: a missing binary or
+// mpirun, or a process that cannot be started.
+Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words,
+                               const std::string& binary = "trainwright-exec");
 
 }  // namespace tw::cli

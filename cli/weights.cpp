@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
@@ -15,7 +17,15 @@ struct WeightsOptions {
 int weights(const WeightsOptions& options, Console& console) {
     Result<Checkpoint> checkpoint =
         Error{ErrorCode::Unreadable, "there is no checkpoint", options.folder, ""};
-    if (options.step >= 0) {
+    const std::vector<std::int64_t> steps = checkpoint_steps(options.folder);
+    const bool there = std::find(steps.begin(), steps.end(), options.step) != steps.end();
+    if (options.step >= 0 && !there && !steps.empty()) {
+        return console.fail(
+            {Error{ErrorCode::Usage,
+                   fmt::format("there is no checkpoint after step {} in {}", options.step, options.folder),
+                   "--step", fmt::format("{}", fmt::join(steps, ", "))}});
+    }
+    if (options.step >= 0 && there) {
         checkpoint = open_checkpoint(options.folder, options.step);
     } else {
         auto found = find_checkpoint(options.folder);

@@ -144,6 +144,38 @@ void Command::flag(std::string name, bool& target, std::string help) {
     add(std::move(name), "", std::move(help), Need::Optional).flag = &target;
 }
 
+void Command::answer(std::string name, bool& target, std::string help) {
+    OptionSpec& spec = add(std::move(name), "", std::move(help), Need::Optional);
+    spec.flag = &target;
+    spec.answers = true;
+}
+
+void Command::needs(std::string option, std::string other, std::string value) {
+    needs_.push_back({std::move(option), std::move(other), std::move(value)});
+}
+
+bool Command::typed(std::string_view long_name) const {
+    return std::any_of(options_.begin(), options_.end(), [&](const OptionSpec& option) {
+        return option.typed && option.long_name() == long_name;
+    });
+}
+
+Errors Command::unused() const {
+    Errors errors;
+    for (const Dependence& need : needs_) {
+        if (!typed(need.option)) continue;
+        const bool met = std::any_of(options_.begin(), options_.end(), [&](const OptionSpec& option) {
+            return option.given && option.long_name() == need.other &&
+                   (need.value.empty() || option.text == need.value);
+        });
+        if (met) continue;
+        const std::string other = need.value.empty() ? need.other : need.other + " " + need.value;
+        errors.push_back({ErrorCode::Usage, "does nothing without " + other, need.option,
+                          "add " + other + ", or leave " + need.option + " out"});
+    }
+    return errors;
+}
+
 bool Command::given(std::string_view long_name) const {
     return std::any_of(options_.begin(), options_.end(), [&](const OptionSpec& option) {
         return option.given && option.long_name() == long_name;

@@ -26,9 +26,12 @@ struct OptionSpec {
     bool repeated = false;                // takes any number of values
     const std::string* output = nullptr;  // a file that is written; "-" is stdout, which holds one document
     bool* flag = nullptr;
+    std::string text;  // the last value assigned, as it was typed
     std::function<Status(const std::string&)>
         assign;  // one value as typed; the error's context is filled in by parsing
     bool given = false;
+    bool typed = false;    // given in the words themselves, not by the environment or a configuration
+    bool answers = false;  // a flag that chooses what stdout holds
 
     [[nodiscard]] std::string long_name() const;           // "--output"
     [[nodiscard]] std::vector<std::string> words() const;  // of "a|b"; else empty
@@ -76,8 +79,16 @@ class Command {
                 std::string help, Need need = Need::Optional);
     void duration(std::string name, double& seconds, std::string help, Need need = Need::Optional);
     void flag(std::string name, bool& target, std::string help);
+    // A flag that chooses the answer: at most one of them, --json and outputs to "-" may be given.
+    void answer(std::string name, bool& target, std::string help);
+    // An option that does nothing without another (or that other's value): typed alone it is refused.
+    // Defaults of the environment and of configurations may stand unused.
+    void needs(std::string option, std::string other, std::string value = {});
 
     [[nodiscard]] bool given(std::string_view long_name) const;
+    [[nodiscard]] bool typed(std::string_view long_name) const;
+    // What was typed and does nothing, by what `needs` declared.
+    [[nodiscard]] Errors unused() const;
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] const std::string& summary() const { return summary_; }
     [[nodiscard]] const std::string& details() const { return details_; }
@@ -87,11 +98,16 @@ class Command {
     [[nodiscard]] int execute(Console& console) const { return action_(console); }
 
   private:
+    struct Dependence {
+        std::string option, other, value;
+    };
+
     OptionSpec& add(std::string name, std::string value, std::string help, Need need);
 
     std::string name_, summary_, details_;
     std::vector<Example> examples_;
     std::vector<OptionSpec> options_;
+    std::vector<Dependence> needs_;
     std::vector<std::shared_ptr<void>> kept_;
     std::function<int(Console&)> action_;
 };

@@ -101,6 +101,7 @@ void assign_default(const Command& command, OptionSpec& option, const OptionDefa
         return;
     }
     const Status status = option.assign(value->text);
+    option.text = value->text;
     if (status) return;
     for (Error error : status.errors()) {
         error.context = context;
@@ -118,14 +119,15 @@ void assign_values(Command& command, const ParsedCommand& parsed, const OptionDe
             continue;
         }
         if (option.flag != nullptr) {
-            option.given = true;
+            option.given = option.typed = true;
             continue;
         }
-        option.given = !parsed.values[i].empty();
+        option.given = option.typed = !parsed.values[i].empty();
         if (!option.repeated && parsed.values[i].size() > 1)
             usage_error(errors, "is given more than once", option.long_name());
         for (const std::string& value : parsed.values[i]) {
             const Status status = option.assign(value);
+            option.text = value;
             if (status) continue;
             for (Error error : status.errors()) {
                 error.context = option.long_name();
@@ -148,11 +150,12 @@ void check_stdout(const Command& command, bool json, Errors& errors) {
     std::vector<std::string> claims;
     for (const OptionSpec& option : command.options()) {
         if (option.output != nullptr && *option.output == "-") claims.push_back(option.long_name() + " -");
+        if (option.answers && option.typed) claims.push_back(option.long_name());
     }
     if (json) claims.emplace_back("--json");
     if (claims.size() < 2) return;
     usage_error(errors, fmt::format("{} all write to stdout", fmt::join(claims, ", ")), command.name(),
-                "give a file to all but one of them");
+                "one of them; an output may go to a file");
 }
 
 void apply(const CommonFlags& flags, Invocation& invocation) {
@@ -238,6 +241,8 @@ Invocation parse_command_line(const Commands& commands, const std::vector<std::s
         assign_values(*commands[i], parsed[i], *defaults, invocation.errors);
         if (invocation.errors.empty()) check_required(*commands[i], invocation.errors);
         check_stdout(*commands[i], invocation.console.json, invocation.errors);
+        const Errors unused = commands[i]->unused();
+        invocation.errors.insert(invocation.errors.end(), unused.begin(), unused.end());
         return invocation;
     }
     if (!syntax_error.empty()) usage_error(invocation.errors, syntax_error, "trainwright");

@@ -25,11 +25,26 @@ void define_train_flags(Command& command, TrainFlags& flags, bool for_rank) {
     command.integer("--linear-scaling", o.rate.scale_from_batch, 0, 1'000'000'000, "BATCH",
                     "scale the rate by global batch / BATCH (linear scaling rule)");
     command.number("--weight-decay", o.weight_decay, 0, 10, "X", "of matrices; 0.1 where not given");
-    command.number("--beta1", o.beta1, 0, 1, "X", "of Adam and LAMB; 0.9 where not given");
-    command.number("--beta2", o.beta2, 0, 1, "X", "of Adam and LAMB; 0.95 where not given");
+    command.number("--beta1", o.beta1, 0, 0.999999, "X", "of Adam and LAMB; 0.9 where not given");
+    command.number("--beta2", o.beta2, 0, 0.999999, "X", "of Adam and LAMB; 0.95 where not given");
     command.number("--epsilon", o.epsilon, 0, 1, "X", "of Adam and LAMB; 1e-8 where not given");
     command.number("--momentum", o.momentum, 0, 1, "X", "of sgd-momentum; 0.9 where not given");
     command.number("--clip", o.clip, 0, 1e9, "NORM", "of the whole gradient; 1 where not given, 0: none");
+    command.number("--lars", o.lars_trust, 0, 1e3, "TRUST",
+                   "LARS with this trust coefficient on a plan's sgd-momentum (0.001 is the paper's); off "
+                   "where not given");
+    command.integer("--local-steps", t.sync.local_steps, 1, 1'000'000, "H",
+                    "of local-sgd: steps between averages; 16 where not given");
+    command.number("--density", t.sync.density, 1e-6, 1, "SHARE",
+                   "of top-k: what is sent of a gradient; 0.01 where not given");
+    command.integer("--block", t.sync.block, 1, 1 << 20, "N",
+                    "of 8-bit: elements that share a scale; 256 where not given");
+    command.integer("--staleness", t.sync.staleness, 0, 1'000'000, "S",
+                    "of ps-async: steps that a worker may lead; without a bound where not given");
+    command.number("--loss-scale", t.loss_scale.initial, 1, 1e9, "X",
+                   "of fp16: where dynamic loss scaling begins; 65536 where not given");
+    command.integer("--loss-scale-window", t.loss_scale.growth_interval, 1, 1'000'000'000, "N",
+                    "of fp16: steps without overflow that double the scale; 2000 where not given");
     command.number("--dropout", t.dropout, 0, 0.99, "P",
                    "probability, where the plan has dropout; 0 where not given");
     command.word("--backend", flags.backend, {"cpu", "cuda"}, "what computes; cpu where not given");
@@ -41,17 +56,23 @@ void define_train_flags(Command& command, TrainFlags& flags, bool for_rank) {
     command.text("--checkpoint", t.checkpoint_folder, "FOLDER", "where checkpoints are kept");
     command.integer("--every", t.checkpoint_every, 0, 1'000'000'000, "N",
                     "steps between checkpoints; after the last alone where not given");
+    command.text("--weights", t.weights, "PATH",
+                 "start from weights with Hugging Face's names: a safetensors file, or a folder with one or "
+                 "with its index; drawn from the seed where not given");
     command.text("--resume", t.resume_folder, "FOLDER",
                  "go on from the newest whole checkpoint, under any layout and number of ranks");
     command.text("--trace", t.trace, "FILE", "write what happened when, a trainwright/trace document");
     command.text("--log", t.log_folder, "FOLDER",
-                 "write metrics.jsonl, a line a step, and metrics.prom for Prometheus");
+                 "write metrics.jsonl, a line a step, metrics.prom for Prometheus, and a log for each rank");
     command.duration("--watchdog", t.watchdog_s,
                      "end the run when nothing happens for so long; 120 s where not given");
     command.text("--inject", flags.inject, "FAULT;...",
                  "faults on purpose, for tests: slow:rank=1,ms=200, kill:rank=2,step=5, hang:rank=1,step=3, "
                  "nan:step=4, corrupt, full-disk");
-    if (!for_rank) return;
+    if (!for_rank) {
+        command.needs("--final-lr-share", "--decay", "cosine");
+        return;
+    }
     command.text("--result", flags.result, "FILE", "write the run's figures as JSON");
     command.integer("--attempt", flags.attempt, 0, 1'000'000'000, "N", "how often the run was restarted");
     command.flag("--quiet", t.quiet, "no line for each step");
@@ -78,8 +99,42 @@ Result<TrainOptions> train_options(const TrainFlags& flags) {
         errors.push_back(
             {ErrorCode::Usage, "there is no folder for checkpoints", "--every", "--checkpoint FOLDER"});
     }
+    if (flags.transport == "nccl" && flags.backend != "cuda") {
+        errors.push_back({ErrorCode::Usage, "nccl carries what GPUs hold", "--transport",
+                          "--backend cuda, or --transport mpi"});
+    }
     if (!errors.empty()) return errors;
     return options;
+}
+
+Errors without_effect(const Command& command, const TrainFlags& flags, const ParallelPlan& plan) {
+    Errors errors;
+    const auto useless = [&](const char* option, std::string why, std::string hint) {
+        if (command.typed(option))
+            errors.push_back({ErrorCode::Usage, std::move(why), option, std::move(hint)});
+    };
+    const OptimizerKind optimizer = plan.optimizer;
+    const bool adaptive = optimizer == OptimizerKind::Adam || optimizer == OptimizerKind::Lamb;
+    const std::string name = fmt::format("does nothing: the plan's optimizer is {}", to_string(optimizer));
+    for (const char* option : {"--beta1", "--beta2", "--epsilon"}) {
+        if (!adaptive) useless(option, name, "a plan with --optimizer adam or lamb");
+    }
+    if (optimizer != OptimizerKind::SgdMomentum)
+        useless("--momentum", name, "a plan with --optimizer sgd-momentum");
+    if (flags.train.dropout > 0 && !plan.dropout)
+        useless("--dropout", "does nothing: the plan has none", "\"dropout\": true in the plan");
+    return errors;
+}
+
+Errors absent_ranks(const std::vector<Fault>& faults, int world) {
+    Errors errors;
+    for (const Fault& fault : faults) {
+        if (fault.rank < world) continue;
+        errors.push_back({ErrorCode::Usage,
+                          fmt::format("rank {} is not there, the plan has {}", fault.rank, world), "--inject",
+                          fmt::format("rank=0 to rank={}", world - 1)});
+    }
+    return errors;
 }
 
 std::vector<std::string> train_words(const TrainFlags& flags) {
@@ -113,12 +168,20 @@ std::vector<std::string> train_words(const TrainFlags& flags) {
     number("--epsilon", o.epsilon);
     number("--momentum", o.momentum);
     number("--clip", o.clip);
+    number("--lars", o.lars_trust);
+    integer("--local-steps", t.sync.local_steps);
+    number("--density", t.sync.density);
+    integer("--block", t.sync.block);
+    if (t.sync.staleness >= 0) integer("--staleness", t.sync.staleness);
+    number("--loss-scale", t.loss_scale.initial);
+    integer("--loss-scale-window", t.loss_scale.growth_interval);
     number("--dropout", t.dropout);
     text("--backend", flags.backend);
     text("--transport", flags.transport);
     integer("--threads", t.threads);
     text("--checkpoint", t.checkpoint_folder);
     integer("--every", t.checkpoint_every);
+    text("--weights", t.weights);
     text("--resume", t.resume_folder);
     text("--trace", t.trace);
     text("--log", t.log_folder);

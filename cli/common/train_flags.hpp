@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "cli/common/command.hpp"
+#include "plan/parallel_plan.hpp"
 #include "real_exec/runtime/train_options.hpp"
 
 namespace tw::cli {
@@ -27,6 +28,10 @@ struct TrainFlags {
 void define_train_flags(Command& command, TrainFlags& flags, bool for_rank);
 // With seed, decay and faults filled in; all usage errors at once.
 Result<TrainOptions> train_options(const TrainFlags& flags);
+// Options that were typed and that a run of this plan has no use for.
+Errors without_effect(const Command& command, const TrainFlags& flags, const ParallelPlan& plan);
+// Faults of ranks that a run of `world` ranks does not have.
+Errors absent_ranks(const std::vector<Fault>& faults, int world);
 // The same options as words for a rank.
 std::vector<std::string> train_words(const TrainFlags& flags);
 

@@ -1,0 +1,354 @@
+#include "cli/compare_plans.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/si_format.hpp"
+#include "cli/common/load_plan.hpp"
+#include "cli/sampled_plans.hpp"
+#include "cli/start_ranks.hpp"
+#include "models/hardware/profile_document_json.hpp"
+#include "models/hardware/sample_statistics.hpp"
+#include "plan/trace/compare.hpp"
+#include "plan/trace/trace_json.hpp"
+#include "real_exec/runtime/rank_layout.hpp"
+#include "sim/scenario/shared_cores.hpp"
+#include "sim/simulator.hpp"
+
+namespace tw::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Steps that do not count: memory is mapped, products are compiled, pipelines fill.
+constexpr int kWarmUp = 2;
+// The targets: half of the plans within this share or within twice what two equal runs differ by, all within
+// the second; bubbles in points; memory; more ranks than cores.
+constexpr double kMedianTarget = 0.05, kWorstTarget = 0.15, kBubbleTarget = 0.03, kMemoryTarget = 0.02,
+                 kCrowdedTarget = 0.20;
+
+class ScratchFolder {
+  public:
+    ScratchFolder() : path_(fs::temp_directory_path() / fmt::format("trainwright-compare-{}", getpid())) {
+        fs::create_directories(path_);
+    }
+    ~ScratchFolder() {
+        std::error_code ignored;
+        fs::remove_all(path_, ignored);
+    }
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
+    [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+  private:
+    fs::path path_;
+};
+
+struct Row {
+    std::string model, plan;
+    int ranks = 1;
+    bool crowded = false;                                // more ranks than cores
+    double predicted_s = 0, measured_s = 0, spread = 0;  // spread: of two equal runs
+    double predicted_bubble = 0, measured_bubble = 0;
+    double predicted_bytes = 0, measured_bytes = 0;  // of the rank with the largest error
+    [[nodiscard]] double step_error() const { return predicted_s / measured_s - 1; }
+    [[nodiscard]] double memory_error() const { return predicted_bytes / measured_bytes - 1; }
+};
+
+// Median over the steps that count.
+double median_step(const Json& result) {
+    std::vector<double> times;
+    for (const Json& step : result.at("steps"))
+        times.push_back(step.at("step_time_s").get<double>());
+    if (static_cast<int>(times.size()) > kWarmUp) times.erase(times.begin(), times.begin() + kWarmUp);
+    return median_of(times);
+}
+
+// "PP1 DP0 TP0"
+int pipeline_rank_of(const std::string& name) {
+    return name.rfind("PP", 0) == 0 ? std::atoi(name.c_str() + 2) : 0;
+}
+
+class PlanRun {
+  public:
+    PlanRun(const PlanDocument& document, const ScratchFolder& scratch, int cores)
+        : document_(document), scratch_(scratch), cores_(cores) {}
+
+    Result<Row> compare(double seconds) {
+        Row row;
+        row.model = fmt::format("{} s{} v{}{}", document_.model_name, document_.plan.seq_len,
+                                document_.graph.vocab, document_.graph.tied_embeddings ? " tied" : "");
+        row.ranks = world_size(document_.plan);
+        row.plan = fmt::format("{} m{}{}", summary(document_.plan), document_.plan.microbatches,
+                               document_.plan.sequence_parallel ? " sp" : "");
+        row.crowded = row.ranks > cores_;
+        auto environment = make_environment(document_.graph, document_.cluster);
+        if (!environment) return environment.errors();
+        const Simulator simulator(*environment);
+        SimulateOptions options;
+        options.trace = true;
+        auto report = simulator.simulate(document_.plan, options);
+        if (!report) return report.errors();
+        row.predicted_s = report->step_time_s;
+        if (row.crowded) {
+            const auto shared = shared_core_step(simulator, document_.plan, cores_);
+            if (!shared) return shared.errors();
+            row.predicted_s = *shared;
+        }
+        const int steps = kWarmUp + std::clamp(static_cast<int>(seconds / 2 / row.predicted_s), 4, 200);
+        if (const Status ran = run(steps); !ran) return ran.errors();
+        const double first = median_step(result_);
+        const auto trace = read_trace(scratch_.file("trace.json"));
+        if (!trace) return trace.errors();
+        CompareOptions how;
+        how.steady = true;
+        how.first_measured_step = kWarmUp;
+        const TraceComparison compared = compare_traces(report->trace, align_clocks(*trace), how);
+        row.predicted_bubble = compared.predicted_bubble;
+        row.measured_bubble = compared.measured_bubble;
+        compare_memory(*report, row);
+        if (const Status ran = run(steps); !ran) return ran.errors();
+        const double second = median_step(result_);
+        row.measured_s = (first + second) / 2;
+        row.spread = std::abs(first - second) / row.measured_s;
+        return row;
+    }
+
+  private:
+    Status run(int steps) {
+        const std::string plan = scratch_.file("plan.json"), result = scratch_.file("result.json");
+        if (const Status written = write_text_file(plan, plan_document_to_json(document_).dump(1)); !written)
+            return written;
+        const auto ended = start_ranks(world_size(document_.plan),
+                                       {plan, "--steps", std::to_string(steps), "--trace",
+                                        scratch_.file("trace.json"), "--result", result, "--quiet"});
+        if (!ended) return ended.errors();
+        if (ended->exit_code != 0)
+            return Error{ErrorCode::Failure, fmt::format("a rank ended with exit code {}", ended->exit_code),
+                         summary(document_.plan), ""};
+        auto json = read_json_file(result);
+        if (!json) return json.errors();
+        result_ = std::move(*json);
+        return ok();
+    }
+
+    void compare_memory(const SimulationReport& report, Row& row) const {
+        double worst = -1;
+        for (const Json& rank : result_.at("ranks")) {
+            const int pipeline = pipeline_rank_of(rank.at("name").get<std::string>());
+            const auto measured = rank.at("peak_allocated_bytes").get<double>();
+            for (const StageMemory& m : report.memory) {
+                if (m.rank != pipeline) continue;
+                const double error = std::abs(m.peak_allocated_bytes / measured - 1);
+                if (error <= worst) continue;
+                worst = error;
+                row.predicted_bytes = m.peak_allocated_bytes;
+                row.measured_bytes = measured;
+            }
+        }
+    }
+
+    const PlanDocument& document_;
+    const ScratchFolder& scratch_;
+    int cores_;
+    Json result_;
+};
+
+struct Verdict {
+    double median = 0, worst = 0, spread = 0, bubble = 0, memory = 0, crowded = 0;
+    [[nodiscard]] double allowed() const { return std::max(kMedianTarget, 2 * spread); }
+    [[nodiscard]] bool met() const {
+        return median <= allowed() && worst <= kWorstTarget && bubble <= kBubbleTarget &&
+               memory <= kMemoryTarget && crowded <= kCrowdedTarget;
+    }
+};
+
+Verdict judge(const std::vector<Row>& rows) {
+    Verdict v;
+    std::vector<double> errors, spreads;
+    for (const Row& row : rows) {
+        const double error = std::abs(row.step_error());
+        v.memory = std::max(v.memory, std::abs(row.memory_error()));
+        if (row.crowded) {
+            v.crowded = std::max(v.crowded, error);
+            continue;
+        }
+        errors.push_back(error);
+        spreads.push_back(row.spread);
+        v.worst = std::max(v.worst, error);
+        v.bubble = std::max(v.bubble, std::abs(row.predicted_bubble - row.measured_bubble));
+    }
+    v.median = median_of(errors);
+    v.spread = median_of(spreads);
+    return v;
+}
+
+std::string signed_percent(double share) {
+    return fmt::format("{:+.1f} %", 100 * share);
+}
+
+std::vector<std::string> cells(const Row& r) {
+    return {
+        r.model,
+        r.plan,
+        std::to_string(r.ranks),
+        format_duration(r.predicted_s),
+        format_duration(r.measured_s),
+        signed_percent(r.step_error()),
+        fmt::format("{:.1f} %", 100 * r.spread),
+        r.crowded ? "-" : fmt::format("{:.1f} / {:.1f} %", 100 * r.predicted_bubble, 100 * r.measured_bubble),
+        format_bytes(r.measured_bytes),
+        signed_percent(r.memory_error())};
+}
+
+const std::vector<std::string> kHead = {"model",    "plan",  "ranks",  "predicted",
+                                        "measured", "error", "spread", "bubble (predicted / measured)",
+                                        "memory",   "error"};
+
+std::vector<std::string> verdict_lines(const Verdict& v, bool crowded) {
+    const auto line = [](const char* what, double value, double target) {
+        return fmt::format("{}: {:.1f} % ({} {:.1f} %)", what, 100 * value,
+                           value <= target ? "within" : "outside", 100 * target);
+    };
+    std::vector<std::string> lines = {
+        line("step time, median error", v.median, v.allowed()),
+        line("step time, largest error", v.worst, kWorstTarget),
+        fmt::format("two equal runs differ by {:.1f} % (median)", 100 * v.spread),
+        line("bubble, largest difference in points", v.bubble, kBubbleTarget),
+        line("peak allocated memory, largest error", v.memory, kMemoryTarget)};
+    if (crowded) lines.push_back(line("more ranks than cores, largest error", v.crowded, kCrowdedTarget));
+    return lines;
+}
+
+std::string markdown(const std::vector<Row>& rows, const Verdict& v, const MeasuredEnvironment& e,
+                     std::uint64_t seed) {
+    std::string text = "# Predicted and run, on processors\n\n";
+    text += fmt::format(
+        "{} plans drawn by the hash of the profile ({:016x}), predicted from it and run twice by the "
+        "executor on the "
+        "same machine: {}, {} cores. Profile of {}: {}.\n\nWritten by `trainwright compare --plans {}`.\n\n",
+        rows.size(), seed, e.processor, e.cores, e.date, e.noise_verdict, rows.size());
+    const bool crowded = std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.crowded; });
+    for (const std::string& line : verdict_lines(v, crowded))
+        text += "- " + line + "\n";
+    text += "\n|";
+    for (const std::string& head : kHead)
+        text += " " + head + " |";
+    text += "\n|";
+    for (std::size_t i = 0; i < kHead.size(); ++i)
+        text += i < 2 ? "---|" : "---:|";
+    text += "\n";
+    for (const Row& row : rows) {
+        text += "|";
+        for (const std::string& cell : cells(row))
+            text += " " + cell + " |";
+        text += "\n";
+    }
+    return text;
+}
+
+Json to_json(const std::vector<Row>& rows, const Verdict& v, std::uint64_t seed) {
+    Json json = document("plan-comparison");
+    json["seed"] = fmt::format("{:016x}", seed);
+    json["median_step_time_error"] = v.median;
+    json["worst_step_time_error"] = v.worst;
+    json["run_to_run_spread"] = v.spread;
+    json["worst_bubble_difference"] = v.bubble;
+    json["worst_memory_error"] = v.memory;
+    json["worst_crowded_error"] = v.crowded;
+    json["within_targets"] = v.met();
+    json["plans"] = Json::array();
+    for (const Row& r : rows)
+        json["plans"].push_back({{"model", r.model},
+                                 {"plan", r.plan},
+                                 {"ranks", r.ranks},
+                                 {"predicted_step_time_s", r.predicted_s},
+                                 {"measured_step_time_s", r.measured_s},
+                                 {"run_to_run_spread", r.spread},
+                                 {"predicted_bubble_fraction", r.predicted_bubble},
+                                 {"measured_bubble_fraction", r.measured_bubble},
+                                 {"predicted_peak_allocated_bytes", r.predicted_bytes},
+                                 {"measured_peak_allocated_bytes", r.measured_bytes}});
+    return json;
+}
+
+Result<std::vector<int>> parse_ranks(const std::string& text) {
+    std::vector<int> ranks;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        const int value = std::atoi(text.substr(begin, end - begin).c_str());
+        if (value != 1 && value != 2 && value != 4 && value != 8)
+            return Error{ErrorCode::Usage, "'" + text + "' is no list of 1, 2, 4 and 8", "--ranks",
+                         "--ranks 1,2"};
+        ranks.push_back(value);
+        begin = end + 1;
+    }
+    return ranks;
+}
+
+}  // namespace
+
+int compare_plans(const ComparePlansOptions& options, Console& console) {
+    const auto profile = load_profile_document(options.profile);
+    if (!profile) return console.fail(profile.errors());
+    if (!profile->environment)
+        return console.fail(
+            {{ErrorCode::Usage, "the profile was measured on no machine: there is nothing to run on",
+              "--profile " + options.profile, "trainwright profile -o my.profile.json"}});
+    const auto ranks = parse_ranks(options.ranks);
+    if (!ranks) return console.fail(ranks.errors());
+    PlanDraw draw;
+    draw.plans = options.plans;
+    draw.ranks = *ranks;
+    ProfileDocument frozen = *profile;
+    frozen.samples.clear();
+    draw.seed = options.seed >= 0 ? static_cast<std::uint64_t>(options.seed)
+                                  : hash_text(profile_document_text(frozen));
+    const auto plans = draw_plans(draw, fs::absolute(options.profile).string());
+    if (!plans) return console.fail(plans.errors());
+    const ScratchFolder scratch;
+    std::vector<Row> rows;
+    for (const PlanDocument& plan : *plans) {
+        auto row = PlanRun(plan, scratch, profile->environment->cores).compare(options.seconds_each);
+        if (!row) return console.fail(row.errors());
+        rows.push_back(std::move(*row));
+        const Row& r = rows.back();
+        console.note(fmt::format(
+            "{:>2}/{} {:<34} {:<36} {:>9} {:>9} {:>8} ±{:.1f} %  bubble {:.1f}/{:.1f}  memory {}\n",
+            rows.size(), plans->size(), r.model, r.plan, format_duration(r.predicted_s),
+            format_duration(r.measured_s), signed_percent(r.step_error()), 100 * r.spread,
+            100 * r.predicted_bubble, 100 * r.measured_bubble, signed_percent(r.memory_error())));
+    }
+    const Verdict verdict = judge(rows);
+    if (!options.output.empty()) {
+        const Status written =
+            console.write(options.output, markdown(rows, verdict, *profile->environment, draw.seed));
+        if (!written) return console.fail(written.errors());
+    }
+    if (console.json) {
+        console.out_json(to_json(rows, verdict, draw.seed));
+    } else if (options.output != "-") {
+        TextTable table(kHead);
+        for (std::size_t column = 2; column < kHead.size(); ++column)
+            table.align(column, Align::Right);
+        for (const Row& row : rows) {
+            std::vector<TableCell> line;
+            for (std::string& cell : cells(row))
+                line.emplace_back(std::move(cell));
+            table.add_row(std::move(line));
+        }
+        console.out_table(table);
+        console.out("\n");
+        const bool crowded = std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.crowded; });
+        for (const std::string& line : verdict_lines(verdict, crowded))
+            console.out(line + "\n");
+    }
+    return verdict.met() ? 0 : exit_code(ErrorCode::Tolerance);
+}
+
+}  // namespace tw::cli

@@ -1,0 +1,28 @@
+// Plans drawn at random, to hold predictions against runs: small models, every synchronous schedule, tensor
+// and data parallelism, ZeRO, recomputation, microbatches. The seed is the hash of the profile that predicts
+// them, so that nobody chose them and the same profile draws them again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/plan_json.hpp"
+
+namespace tw::cli {
+
+struct PlanDraw {
+    int plans = 20;
+    std::vector<int> ranks = {1, 2};  // a plan has one of these many, in turn
+    std::uint64_t seed = 1;
+    double longest_step_s = 0.6;  // predicted; longer ones are drawn again
+};
+
+// Legal ones that the executor runs, on `cluster_text`:N for N ranks, each with its cluster and profile; on
+// more ranks than a node has cores, all on one node.
+Result<std::vector<PlanDocument>> draw_plans(const PlanDraw& draw, const std::string& profile_path);
+
+// FNV-1a, 64 bits.
+std::uint64_t hash_text(std::string_view text);
+
+}  // namespace tw::cli
