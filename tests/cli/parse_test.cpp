@@ -12,7 +12,8 @@ struct Options {
     int count = 1;
     std::int64_t large = 0;
     double share = 0, seconds = 0;
-    bool loud = false;
+    bool loud = false, list = false;
+    int legs = 0;
 };
 
 class ParseTest : public testing::Test {
@@ -31,6 +32,10 @@ class ParseTest : public testing::Test {
         make.output("-o,--output", options_->file, "where to");
         make.output("--svg", options_->picture, "where its picture goes to");
         make.flag("--loud", options_->loud, "noisily");
+        make.answer("--list", options_->list, "what was made");
+        make.integer("--legs", options_->legs, 0, 8, "N", "of a chair");
+        make.needs("--legs", "--kind", "large");
+        make.needs("--within", "--share");
         make.run([](Console&) { return 0; });
         commands_.push_back(std::make_unique<Command>("unmake", "Undo it"));
         commands_.back()->run([](Console&) { return 0; });
@@ -54,7 +59,7 @@ TEST_F(ParseTest, OneDocumentOnStdout) {
         options_->picture.clear();
         return errors(std::move(words));
     };
-    const std::string hint = " all write to stdout (hint: give a file to all but one of them)";
+    const std::string hint = " all write to stdout (hint: one of them; an output may go to a file)";
     EXPECT_EQ(said({"make", "chair", "-c", "3", "-o", "-", "--svg", "chair.svg"}), "");
     EXPECT_EQ(said({"make", "chair", "-c", "3", "-o", "chair.json", "--json"}), "");
     EXPECT_EQ(said({"make", "chair", "-c", "3", "-o", "-", "--svg", "-"}),
@@ -63,6 +68,24 @@ TEST_F(ParseTest, OneDocumentOnStdout) {
     EXPECT_EQ(said({"--json", "make", "chair", "-c", "3", "-o", "-"}), "make: --output -, --json" + hint);
     EXPECT_EQ(said({"make", "chair", "-c", "3", "--svg", ""}),
               "--svg: names no file (hint: a path, or - for stdout)");
+}
+
+TEST_F(ParseTest, AnswersExcludeEachOther) {
+    EXPECT_EQ(errors({"make", "chair", "-c", "3", "--list"}), "");
+    options_->list = false;
+    EXPECT_EQ(errors({"make", "chair", "-c", "3", "--list", "--json"}),
+              "make: --list, --json all write to stdout (hint: one of them; an output may go to a file)");
+}
+
+TEST_F(ParseTest, WhatDoesNothingIsRefused) {
+    EXPECT_EQ(errors({"make", "chair", "-c", "3", "--legs", "4", "--kind", "large"}), "");
+    EXPECT_EQ(errors({"make", "chair", "-c", "3", "--legs", "4", "--kind", "small"}),
+              "--legs: does nothing without --kind large (hint: add --kind large, or leave --legs out)");
+}
+
+TEST_F(ParseTest, AnOptionMayNeedAnother) {
+    EXPECT_EQ(errors({"make", "chair", "-c", "3", "--within", "1s"}),
+              "--within: does nothing without --share (hint: add --share, or leave --within out)");
 }
 
 TEST_F(ParseTest, FillsEveryKindOfValue) {

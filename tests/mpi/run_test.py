@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Trains a tiny model over mpirun: every layout gives one process's losses, a killed rank is started again to the same
-losses, a checkpoint goes on under another layout, a hanging rank is named."""
+"""Trains a tiny model over mpirun: every layout gives one process's losses, every gradient synchronisation what it must, a
+killed rank is started again to the same losses, a checkpoint goes on under another layout, a hanging rank is named."""
 import argparse
 import json
 import pathlib
@@ -10,6 +10,13 @@ import tempfile
 
 LAYOUTS = ["pp=2,schedule=1f1b", "pp=2,schedule=zb-h1", "pp=2,schedule=gpipe,recompute=full", "tp=2", "dp=2,zero=0",
            "dp=2,zero=3", "pp=2,vpp=2,schedule=interleaved", "pp=2,schedule=dualpipev"]
+
+
+# Gradient synchronisation, semantics, options; whether losses are those of sums (else they fall).
+SYNCHRONISATIONS = [("ps-sync", "synchronous", [], True), ("top-k", "synchronous", ["--density", "1"], True),
+                    ("8-bit", "synchronous", [], False), ("top-k", "synchronous", ["--density", "0.05"], False),
+                    ("local-sgd", "local-steps", ["--local-steps", "3"], False),
+                    ("ps-async", "asynchronous", ["--staleness", "1"], False), ("ps-async", "asynchronous", [], False)]
 
 
 class Runs:
@@ -52,6 +59,17 @@ def main():
             expect_equal(fix + ", step 0", losses[:1], alone[:1], 1e-6)
             expect_equal(fix, losses, alone, 1e-4)
 
+        for number, (sync, semantics, options, sums) in enumerate(SYNCHRONISATIONS):
+            document = json.loads((folder / "layout4.json").read_text())
+            document["plan"].update(gradient_sync=sync, semantics=semantics)
+            plan = folder / f"sync{number}.json"
+            plan.write_text(json.dumps(document))
+            losses = runs.run(plan, "--steps", "6", *options)
+            if sums:
+                expect_equal(sync, losses, alone, 1e-4)
+            elif not losses[-1] < losses[0] - 0.3:
+                sys.exit(f"{sync} {options}: the loss does not fall: {losses}")
+
         pipeline, tensor = folder / "layout0.json", folder / "layout3.json"
         killed = runs.run(pipeline, "--steps", "6", "--checkpoint", folder / "a", "--every", "2", "--restarts", "1",
                           "--inject", "kill:rank=1,step=3")
@@ -65,7 +83,7 @@ def main():
         message = runs.run(pipeline, "--steps", "4", "--inject", "nan:step=2", code=1)
         if "not finite" not in message:
             sys.exit(f"a NaN is not named:\n{message}")
-    print(f"{len(LAYOUTS)} layouts, a kill, a resume under another layout, a hang and a NaN")
+    print(f"{len(LAYOUTS)} layouts, {len(SYNCHRONISATIONS)} gradient synchronisations, a kill, a resume under another layout, a hang and a NaN")
 
 
 if __name__ == "__main__":

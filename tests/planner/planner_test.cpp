@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/infeasible.hpp"
 #include "tests/planner/planner_fixtures.hpp"
 
 namespace tw {
@@ -131,6 +132,24 @@ TEST(Planner, KeepsTheBestSoFarWhenStoppedBetweenRounds) {
         EXPECT_LE(floor, to_seconds(best).value);
 }
 
+TEST(Planner, AStopBeforeTheFirstSimulationStillBringsAPlan) {
+    // Neither a time limit nor an interrupt leaves its user with nothing where something fits: a small space
+    // and one of ten thousands of meshes.
+    const std::atomic<bool> stop{true};
+    const auto stopped = [&](const char* model, const char* cluster, std::int64_t batch) {
+        PlanRequest request = request_of(batch);
+        request.stop = &stop;
+        return find_plans(test::environment_of(model, cluster), request);
+    };
+    for (const auto& answer :
+         {stopped("llama3.2-1b", "h100:8", 64), stopped("gpt3-175b", "a100:1024", 1536)}) {
+        ASSERT_TRUE(answer) << to_string(answer.errors());
+        EXPECT_TRUE(answer->search.interrupted);
+        ASSERT_FALSE(answer->plans.empty());
+        EXPECT_TRUE(answer->plans.front().evaluation.fits);
+    }
+}
+
 TEST(Planner, EndsAtItsTimeLimit) {
     PlanRequest request = request_of(256);
     request.time_limit_s = 1e-9;
@@ -161,6 +180,59 @@ TEST(Planner, TheBestPlanHonoursWhatIsFixed) {
         EXPECT_TRUE(parse_fix("pp=2,tp=2,zero=1,schedule=1f1b,recompute=none")->allows(p.plan));
         EXPECT_TRUE(p.evaluation.fits);
         EXPECT_GE(p.evaluation.step_time, answer->plans[0].evaluation.step_time);
+    }
+}
+
+TEST(Planner, TellsTheBestPlansWhileItSearches) {
+    PlanRequest request = request_of(64);
+    request.top = 3;
+    std::vector<std::string> last;
+    int calls = 0;
+    request.progress = [&](const SearchProgress& progress) {
+        ++calls;
+        ASSERT_NE(progress.best, nullptr);
+        EXPECT_LE(progress.best->size(), 3U);
+        last.clear();
+        for (const RankedPlan& plan : *progress.best)
+            last.push_back(summary(plan.plan));
+        if (progress.best->empty()) return;
+        EXPECT_EQ(progress.best_s, to_seconds(progress.best->front().evaluation.step_time).value);
+    };
+    const auto answer = find_plans(test::environment_of("gpt2-small", "a100:8"), request);
+    ASSERT_TRUE(answer);
+    EXPECT_GT(calls, 0);
+    std::vector<std::string> found;
+    for (const RankedPlan& plan : answer->plans)
+        found.push_back(summary(plan.plan));
+    EXPECT_EQ(last, found);
+}
+
+TEST(Planner, InfeasiblePlansHaveTheirReasonAndAreDeterministic) {
+    const auto environment = test::environment_of("gpt3-175b", "a100:16");
+    const Simulator simulator(environment);
+    const PlanRequest request = request_of(20);
+    const auto plans = infeasible_plans(simulator, request, 40);
+    ASSERT_FALSE(plans.empty());
+    EXPECT_LE(plans.size(), 40U);
+    bool memory = false, rule = false;
+    for (const InfeasiblePlan& plan : plans) {
+        ASSERT_FALSE(plan.errors.empty());
+        if (plan.peak_device_bytes > 0) {
+            memory = true;
+            EXPECT_GT(plan.peak_device_bytes, environment->usable_memory());
+        } else {
+            rule = true;
+        }
+    }
+    EXPECT_TRUE(memory);
+    EXPECT_TRUE(rule);
+    const auto again = infeasible_plans(simulator, request, 40);
+    ASSERT_EQ(again.size(), plans.size());
+    for (std::size_t i = 0; i < plans.size(); ++i)
+        EXPECT_EQ(again[i].plan, plans[i].plan);
+    for (const InfeasiblePlan& plan : infeasible_plans(simulator, request_of(16, "tp=4,mbs=2"), 40)) {
+        EXPECT_EQ(plan.plan.mesh.tp, 4);
+        EXPECT_EQ(plan.plan.microbatch, 2);
     }
 }
 

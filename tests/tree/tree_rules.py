@@ -32,7 +32,7 @@ DEPENDENCIES = [
     ("CLI11", r"CLI/.*", r"(tests/)?cli/.*"),
     ("nlohmann json (use base/json.hpp)", r"nlohmann/.*", r"base/json\.(hpp|cpp)"),
     ("pugixml", r"pugixml.*", r"(tests/)?models/formats/.*"),
-    ("Qt", r"Q[A-Z]\w*|Qt\w+/.*", r"(tests/)?gui/.*"),
+    ("Qt", r"Q[A-Z]\w*|Qt\w+/.*|qcustomplot\.h", r"(tests/)?gui/(?!view/).*"),
     ("CUDA", r"cuda.*|cublas.*|cudnn.*|cub/.*", r"(tests/)?real_exec/(backend|comm)/.*"),
     ("NCCL", r"nccl\.h|nccl_net\.h", r"(tests/)?real_exec/(backend|comm)/.*"),
     ("MPI", r"mpi\.h|mpi/.*", r"(tests/)?real_exec/(backend|comm)/.*"),

@@ -1,6 +1,7 @@
 // The collected real documents, where they lie beside the checkout: how many are read.
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -121,6 +122,28 @@ TEST_F(ForeignFiles, EveryTopology) {
     EXPECT_EQ(topology->gpus.size(), 8U);
     EXPECT_EQ(topology->switches.size(), 4U);
     EXPECT_DOUBLE_EQ(topology->gpus[0].nvlink.value, 370.8e9);
+}
+
+TEST_F(ForeignFiles, EveryTrace) {
+    const Count count = count_read("traces", "");
+    EXPECT_EQ(count.files, 18);
+    EXPECT_EQ(count.read, 18) << count.refused;
+    const auto timeline = count_read("traces", "PyTorch profiler trace");
+    EXPECT_EQ(timeline.read, 17) << timeline.refused;
+}
+
+// What holds no figures is refused with its reason: archives, configurations of programs.
+TEST_F(ForeignFiles, ProfilesOfOtherTools) {
+    const Count count = count_read("profiles", "");
+    EXPECT_EQ(count.files, 156);
+    EXPECT_EQ(count.files - count.read, 9) << count.refused;
+    EXPECT_EQ(count.refused.find("none of the documents that are known"), std::string::npos) << count.refused;
+    for (const auto& [folder, kind, files] :
+         {std::tuple{"profiles/calculon/systems", "Calculon system", 3},
+          std::tuple{"profiles/galvatron_hw", "Galvatron hardware profile", 3},
+          std::tuple{"profiles/chimera", "Chimera profile", 10}}) {
+        EXPECT_EQ(count_read(folder, kind).read, files) << folder;
+    }
 }
 
 // Some of them are not models; inspect says which and why.

@@ -1,5 +1,9 @@
 // Every kernel against a plain fp64 reference, in every instruction set of this build that this processor
 // has.
+#include <bit>
+
+#include "base/prng.hpp"
+#include "real_exec/checkpoint/float_convert.hpp"
 #include "tests/real_exec/backend/kernel_bench.hpp"
 
 namespace tw::cpu {
@@ -81,7 +85,7 @@ TEST_P(CpuKernels, GatedActivations) {
 }
 
 TEST_P(CpuKernels, MatrixProducts) {
-    for (const DType type : {DType::F32, DType::BF16}) {
+    for (const DType type : {DType::F32, DType::BF16, DType::F16}) {
         for (const DType out_type : {DType::F32, type}) {
             for (int form = 0; form < 16; ++form) {
                 const bool ta = (form & 1) != 0;
@@ -112,8 +116,10 @@ TEST_P(CpuKernels, MatrixProducts) {
                 }
                 b->gemm(MatrixView::of(a), ta, MatrixView::of(w), tb, MatrixView::of(c).columns(0, n),
                         accumulate, bias);
-                const double rounding = out_type == DType::BF16 ? 0x1.0p-8 : 1e-6;
-                expect_near(b.read(c), expected, out_type == DType::BF16 ? 0.02 : 1e-5, rounding, "product");
+                const double rounding = out_type == DType::BF16  ? 0x1.0p-8
+                                        : out_type == DType::F16 ? 0x1.0p-11
+                                                                 : 1e-6;
+                expect_near(b.read(c), expected, out_type == DType::F32 ? 1e-5 : 0.02, rounding, "product");
             }
         }
     }
@@ -400,6 +406,42 @@ TEST(CpuBackend, RoundsToBf16LikeIeee) {
     EXPECT_EQ(got[2], 1.015625F);  // and so does this one, upwards
     EXPECT_TRUE(std::signbit(got[3]));
     EXPECT_TRUE(std::isinf(got[5]) && std::isnan(got[6]));
+}
+
+// All halves, and floats of every exponent, against the scalar conversions of checkpoints.
+TEST_P(CpuKernels, ConvertsFp16LikeIeee) {
+    Bench b(kernels());
+    constexpr std::int64_t kHalves = 65536;
+    const Tensor halves = b.empty(DType::F16, {kHalves});
+    const Tensor wide = b.empty(DType::F32, {kHalves});
+    for (std::int64_t i = 0; i < kHalves; ++i)
+        halves.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(i);
+    b->copy(halves, wide);
+    for (std::int64_t i = 0; i < kHalves; ++i) {
+        const float expected = float_from_f16(static_cast<std::uint16_t>(i)), got = wide.as<float>()[i];
+        if (std::isnan(expected)) {
+            ASSERT_TRUE(std::isnan(got)) << i;
+        } else {
+            ASSERT_EQ(std::bit_cast<std::uint32_t>(got), std::bit_cast<std::uint32_t>(expected)) << i;
+        }
+    }
+    for (std::int64_t i = 0; i < kHalves; ++i) {
+        const auto bits = static_cast<std::uint32_t>(counter_random(1, 2, static_cast<std::uint64_t>(i)));
+        wide.as<float>()[i] = std::bit_cast<float>(bits);
+    }
+    // Ties, the largest number, the first that is infinite, the smallest of all and half of it.
+    const float edges[] = {1.00048828125F, 1.00146484375F, 65504,      65519.996F, 65520,
+                           0x1.0p-24F,     0x1.0p-25F,     0x1.8p-25F, -0.0F,      6.1e-5F};
+    std::copy(std::begin(edges), std::end(edges), wide.as<float>());
+    b->copy(wide, halves);
+    for (std::int64_t i = 0; i < kHalves; ++i) {
+        const float value = wide.as<float>()[i];
+        if (std::isnan(value)) {
+            ASSERT_TRUE(std::isnan(float_from_f16(halves.as<std::uint16_t>()[i])));
+        } else {
+            ASSERT_EQ(halves.as<std::uint16_t>()[i], f16_from_float(value)) << value;
+        }
+    }
 }
 
 }  // namespace

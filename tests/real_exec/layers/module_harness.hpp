@@ -149,7 +149,8 @@ struct Rig {
     std::unique_ptr<StageModule> module;
 
     Rig(const LayerGraph& graph, const ParallelPlan& plan, int stage, Transport& transport,
-        double dropout = 0, LayerHooks* hooks = nullptr, double weight_scale = 0.3) {
+        double dropout = 0, LayerHooks* hooks = nullptr, double weight_scale = 0.3,
+        const ModelStyle* style = nullptr) {
         backend = make_cpu_backend();
         const int group = plan.mesh.tp > 1 ? plan.mesh.tp : 1;
         std::vector<int> tp_ranks;
@@ -171,6 +172,7 @@ struct Rig {
         context.hooks = hooks;
         context.seed = 7;
         context.dropout = dropout;
+        context.style = style;
         auto made = make_stage_module(graph, plan, stage, context);
         EXPECT_TRUE(made) << (made ? "" : to_string(made.errors()));
         module = std::move(*made);

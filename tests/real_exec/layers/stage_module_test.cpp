@@ -1,5 +1,6 @@
 #include "real_exec/layers/stage_module.hpp"
 
+#include "real_exec/layers/model_style.hpp"
 #include "tests/real_exec/layers/module_harness.hpp"
 
 namespace tw::testing {
@@ -13,14 +14,20 @@ std::vector<ModelConfig> all_configs() {
     window.name = "llama-window";
     window.window = 4;
     window.qkv_bias = true;
-    return {gpt_config(), untied, llama_config(), window, bert_config(), moe_config()};
+    ModelConfig relu = gpt_config();
+    relu.name = "gpt-relu";
+    relu.activation = ActivationKind::Relu;
+    return {gpt_config(), untied, relu, llama_config(), window, bert_config(), moe_config()};
 }
 
 // Loss of one process, one stage, with a parameter moved along a direction.
 class Loss {
   public:
-    Loss(const LayerGraph& graph, const ParallelPlan& plan, const Batch& batch)
-        : transports_(local_transports(1)), rig_(graph, plan, 0, *transports_[0]), batch_(batch) {}
+    Loss(const LayerGraph& graph, const ParallelPlan& plan, const Batch& batch, double dropout = 0,
+         const ModelStyle* style = nullptr)
+        : transports_(local_transports(1)),
+          rig_(graph, plan, 0, *transports_[0], dropout, nullptr, 0.3, style),
+          batch_(batch) {}
     Rig& rig() { return rig_; }
     double operator()() {
         LossResult loss;
@@ -60,38 +67,61 @@ class Loss {
 };
 
 // The derivative along the gradient itself, and along a random direction, of every parameter of every layer.
-TEST(StageModule, GradientsAreFiniteDifferences) {
-    for (const ModelConfig& config : all_configs()) {
-        const LayerGraph graph = graph_of(config);
-        const ParallelPlan plan = plan_of(graph);
-        const TokenBatch batch(plan.microbatch, plan.seq_len, graph.vocab);
-        Loss loss(graph, plan, batch.batch);
-        loss.set_layers(graph.size());
-        loss.gradients();
-        std::uint64_t draw = 0;
-        for (Parameter& p : loss.rig().module->parameters()) {
-            const std::vector<double> g(p.grad.as<float>(), p.grad.as<float>() + p.grad.elements());
-            const double norm = norm_of(g);
-            // A key's bias shifts all scores of a query alike: its gradient is 0.
-            if (norm < 1e-4) continue;
-            std::vector<double> along = g;
-            for (double& x : along)
-                x /= norm;
-            // A router's choices jump: stay where they hold.
-            const double step = config.experts > 0 ? 1e-3 : 4e-3;
-            EXPECT_NEAR(loss.derivative(p, along, step) / norm, 1, config.experts > 0 ? 0.02 : 6e-3)
-                << config.name << " " << p.name;
-            std::vector<double> random(g.size());
-            double expected = 0;
-            for (std::size_t i = 0; i < g.size(); ++i) {
-                random[i] = counter_random(5, 5, draw++) % 2 == 0 ? 1 : -1;
-                random[i] /= std::sqrt(static_cast<double>(g.size()));
-                expected += random[i] * g[i];
-            }
-            EXPECT_NEAR(loss.derivative(p, random, step), expected, 0.02 * norm)
-                << config.name << " " << p.name;
+void expect_finite_differences(const ModelConfig& config, double dropout = 0,
+                               const ModelStyle* style = nullptr) {
+    const LayerGraph graph = graph_of(config);
+    const ParallelPlan plan = plan_of(graph);
+    const TokenBatch batch(plan.microbatch, plan.seq_len, graph.vocab);
+    Loss loss(graph, plan, batch.batch, dropout, style);
+    loss.set_layers(graph.size());
+    loss.gradients();
+    std::uint64_t draw = 0;
+    for (Parameter& p : loss.rig().module->parameters()) {
+        const std::vector<double> g(p.grad.as<float>(), p.grad.as<float>() + p.grad.elements());
+        const double norm = norm_of(g);
+        // A key's bias shifts all scores of a query alike: its gradient is 0.
+        if (norm < 1e-4) continue;
+        std::vector<double> along = g;
+        for (double& x : along)
+            x /= norm;
+        // A router's choices jump, and relu bends: stay where they hold.
+        const bool bends = config.experts > 0 || config.activation == ActivationKind::Relu;
+        const double step = bends ? 1e-3 : 4e-3;
+        EXPECT_NEAR(loss.derivative(p, along, step) / norm, 1, bends ? 0.02 : 6e-3)
+            << config.name << " " << p.name;
+        std::vector<double> random(g.size());
+        double expected = 0;
+        for (std::size_t i = 0; i < g.size(); ++i) {
+            random[i] = counter_random(5, 5, draw++) % 2 == 0 ? 1 : -1;
+            random[i] /= std::sqrt(static_cast<double>(g.size()));
+            expected += random[i] * g[i];
         }
+        EXPECT_NEAR(loss.derivative(p, random, step), expected, 0.02 * norm) << config.name << " " << p.name;
     }
+}
+
+TEST(StageModule, GradientsAreFiniteDifferences) {
+    for (const ModelConfig& config : all_configs())
+        expect_finite_differences(config);
+}
+
+TEST(StageModule, GradientsAreFiniteDifferencesUnderDropout) {
+    for (const ModelConfig& config : {gpt_config(), bert_config(), llama_config()})
+        expect_finite_differences(config, 0.2);
+}
+
+// Another base of the rotary angles, another epsilon and the other form of GELU.
+TEST(StageModule, GradientsAreFiniteDifferencesInEveryStyle) {
+    ModelStyle style = style_of(graph_of(llama_config()));
+    style.rope_theta = 50;
+    style.norm_eps = 0.05;
+    expect_finite_differences(llama_config(), 0, &style);
+    style = style_of(graph_of(gpt_config()));
+    style.gelu = Activation::GeluExact;
+    expect_finite_differences(gpt_config(), 0, &style);
+    style = style_of(graph_of(bert_config()));
+    style.gelu = Activation::GeluTanh;
+    expect_finite_differences(bert_config(), 0, &style);
 }
 
 TEST(StageModule, StagesMakeNoDifference) {

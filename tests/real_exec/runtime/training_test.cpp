@@ -1,6 +1,15 @@
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <sstream>
 
+#include "plan/trace/trace_json.hpp"
+#include "real_exec/checkpoint/checkpoint.hpp"
+#include "real_exec/checkpoint/export_weights.hpp"
 #include "tests/real_exec/runtime/train_harness.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace tw {
 namespace {
@@ -55,8 +64,99 @@ TEST(Training, ZeroGivesTheSameLosses) {
     for (const int zero : {1, 2, 3})
         expect_equal_runs({.mesh = {.dp = 2}, .zero = zero});
 }
+// The two copies of tied embeddings meet after the last layer's gradients have arrived.
+TEST(Training, ZeroKeepsTiedEmbeddingsOfTwoStagesEqual) {
+    for (const int zero : {1, 2, 3})
+        expect_equal_runs({.mesh = {.dp = 2, .pp = 2}, .schedule = "gpipe", .zero = zero});
+}
 TEST(Training, LambGivesTheSameLosses) {
     expect_equal_runs({.mesh = {.dp = 2, .tp = 2}, .zero = 1, .optimizer = OptimizerKind::Lamb});
+}
+
+// A sample a change: forwards keep activations, backwards give them back; the highest is the peak reported.
+TEST(Training, TracesShowMemoryWithinAStep) {
+    const TemporaryFolder folder;
+    TrainOptions options = options_of(3);
+    options.trace = (folder.path() / "trace.json").string();
+    RunSetup setup;
+    setup.mesh = {.pp = 2};
+    const TrainResult result = run_threads(document_of(setup), options);
+    const auto trace = read_trace(options.trace);
+    ASSERT_TRUE(trace) << to_string(trace.errors());
+    ASSERT_EQ(trace->ranks.size(), 2U);
+    for (std::size_t r = 0; r < 2; ++r) {
+        const std::vector<MemorySample>& samples = trace->ranks[r].memory;
+        EXPECT_GT(samples.size(), 3U * 8U);
+        std::int64_t most = 0, least = std::numeric_limits<std::int64_t>::max();
+        for (std::size_t i = 0; i < samples.size(); ++i) {
+            const std::int64_t held =
+                std::accumulate(samples[i].bytes.begin(), samples[i].bytes.end(), std::int64_t{0});
+            most = std::max(most, held);
+            least = std::min(least, held);
+            if (i > 0) {
+                EXPECT_GE(samples[i].time, samples[i - 1].time);
+            }
+        }
+        EXPECT_EQ(most, result.ranks[r].peak_allocated_bytes);
+        EXPECT_LT(least, most);
+    }
+}
+
+TEST(Training, EveryRankKeepsALog) {
+    const TemporaryFolder folder;
+    TrainOptions options = options_of(3);
+    options.log_folder = folder.path().string();
+    RunSetup setup;
+    setup.mesh = {.pp = 2};
+    (void)run_threads(document_of(setup), options);
+    for (const char* name : {"rank-00000.log", "rank-00001.log"}) {
+        std::ifstream file(folder.path() / name);
+        std::stringstream text;
+        text << file.rdbuf();
+        EXPECT_NE(text.str().find("rank "), std::string::npos) << name;
+        EXPECT_NE(text.str().find("step 2:"), std::string::npos) << name;
+        EXPECT_NE(text.str().find("done"), std::string::npos) << name;
+    }
+    EXPECT_TRUE(std::filesystem::exists(folder.path() / "metrics.jsonl"));
+}
+
+// Weights that one run wrote are what another starts from: under another layout, with the same first loss.
+TEST(Training, ItStartsFromWeights) {
+    const TemporaryFolder folder;
+    TrainOptions first = options_of(5);
+    first.checkpoint_folder = (folder.path() / "ckpt").string();
+    RunSetup setup;
+    setup.mesh = {.pp = 2};
+    (void)run_threads(document_of(setup), first);
+
+    const auto checkpoint = open_checkpoint(first.checkpoint_folder, 5);
+    ASSERT_TRUE(checkpoint) << to_string(checkpoint.errors());
+    const std::string weights = (folder.path() / "model.safetensors").string();
+    ASSERT_TRUE(export_weights(*checkpoint, weights, DType::F32));
+    std::vector<double> losses;
+    for (const DeviceMesh& mesh : {DeviceMesh{}, DeviceMesh{.dp = 2}, DeviceMesh{.tp = 2}}) {
+        setup.mesh = mesh;
+        setup.zero = mesh.dp > 1 ? 3 : 0;
+        TrainOptions options = options_of(1);
+        options.weights = weights;
+        const double loss = run_threads(document_of(setup), options).steps[0].loss;
+        EXPECT_LT(loss, std::log(256.0) - 0.05);  // no drawn model's
+        if (losses.empty()) losses.push_back(loss);
+        EXPECT_NEAR(loss / losses[0], 1, 1e-6);
+    }
+    TrainOptions options = options_of(1);
+    options.weights = (folder.path() / "missing.safetensors").string();
+    const auto transports = local_transports(1);
+    const auto backend = make_cpu_backend();
+    const auto refused = train(document_of({}), options, *transports[0], *backend);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(to_string(refused.errors()).find("missing.safetensors"), std::string::npos);
+    RunSetup llama;
+    llama.family = Family::Llama;
+    options.weights = weights;
+    const auto other = train(document_of(llama), options, *transports[0], *backend);
+    ASSERT_FALSE(other);
+    EXPECT_NE(to_string(other.errors()).find("model.embed_tokens.weight"), std::string::npos);
 }
 
 }  // namespace

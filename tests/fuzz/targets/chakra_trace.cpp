@@ -1,0 +1,12 @@
+// Chakra execution traces: protobuf's wire format from anybody.
+#include "models/formats/chakra.hpp"
+#include "tests/fuzz/fuzz_target.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string_view bytes = tw::fuzz::text_of(data, size);
+    (void)tw::looks_like_chakra(bytes);
+    const auto trace = tw::parse_chakra(bytes, "trace.et");
+    tw::fuzz::require_value_or_refusal(trace);
+    if (trace) tw::fuzz::require(trace->collective_bytes >= 0 && trace->sent_bytes >= 0, "a negative sum");
+    return 0;
+}

@@ -1,0 +1,141 @@
+#include <QApplication>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QTest>
+#include <QWheelEvent>
+
+#include <gtest/gtest.h>
+
+#include "gui/widgets/compare_timelines.hpp"
+#include "gui/widgets/memory_view.hpp"
+#include "gui/widgets/timeline_style.hpp"
+#include "gui/widgets/timeline_view.hpp"
+#include "tests/gui/view/view_fixtures.hpp"
+
+namespace tw::gui {
+namespace {
+
+std::shared_ptr<const TraceModel> with_memory() {
+    Trace trace = view_test::pipeline_trace();
+    trace.memory_categories = {"parameters", "activations"};
+    trace.memory_capacity_bytes = std::int64_t{80} << 30;
+    for (RankTrace& rank : trace.ranks)
+        for (int n = 0; n < 20; ++n)
+            rank.memory.push_back(
+                {n * 10'000'000'000LL, {std::int64_t{20} << 30, (n % 7) * (std::int64_t{5} << 30)}});
+    return view_test::model_of(std::move(trace));
+}
+
+TEST(MemoryView, FollowsATimelinesAxisAndCursor) {
+    const auto model = with_memory();
+    TimelineView timeline;
+    MemoryView memory;
+    timeline.resize(900, 400);
+    memory.resize(900, 400);
+    timeline.show();
+    memory.show();
+    timeline.set_trace(model);
+    memory.set_trace(model);
+    memory.set_left_margin(timeline.names_width());
+    QObject::connect(&timeline, &TimelineView::visible_changed, &memory, &MemoryView::set_visible);
+    QObject::connect(&memory, &MemoryView::visible_changed, &timeline, &TimelineView::set_visible);
+    QSignalSpy moved(&memory, &MemoryView::visible_changed);
+    timeline.perform("timeline.zoom_in");
+    EXPECT_EQ(moved.size(), 0);  // what it is told it does not repeat
+    memory.perform("timeline.zoom_in");
+    memory.perform("timeline.pan_right");
+    EXPECT_EQ(moved.size(), 2);
+    EXPECT_EQ(timeline.visible_begin(), moved.last()[0].value<SimTime>());
+}
+
+TEST(MemoryView, KeysChooseARankAndExplainItsPeak) {
+    MemoryView memory;
+    memory.resize(900, 500);
+    memory.show();
+    memory.set_trace(with_memory());
+    QSignalSpy ranks(&memory, &MemoryView::rank_selected);
+    EXPECT_TRUE(memory.perform("timeline.track_down"));
+    EXPECT_TRUE(memory.perform("timeline.track_down"));
+    EXPECT_EQ(ranks.last()[0].toInt(), 1);
+    EXPECT_TRUE(memory.accessibleDescription().contains("PP01 peaks at 50.0 GiB"));
+    EXPECT_TRUE(memory.accessibleDescription().contains("below the capacity of 80.0 GiB"));
+    EXPECT_TRUE(memory.perform("timeline.focus"));
+    EXPECT_FALSE(memory.perform("timeline.pin"));
+    EXPECT_FALSE(memory.perform("file.open"));
+}
+
+TEST(MemoryView, DrawsCurvesBarsAndFiles) {
+    MemoryView memory;
+    memory.resize(900, 500);
+    memory.show();
+    memory.set_trace(with_memory());
+    const QImage curves = memory.grab().toImage();
+    memory.set_mode(MemoryView::Mode::Bars);
+    EXPECT_NE(memory.grab().toImage(), curves);
+    memory.set_mode(MemoryView::Mode::Curves);
+    memory.set_ranks({2});
+    EXPECT_NE(memory.grab().toImage(), curves);
+    memory.set_ranks({});
+    EXPECT_EQ(memory.grab().toImage(), curves);
+    const QTemporaryDir folder;
+    for (const char* const name : {"m.png", "m.svg", "m.pdf"})
+        EXPECT_TRUE(memory.export_picture(folder.filePath(name))) << name;
+    memory.set_trace(view_test::model_of(view_test::pipeline_trace()));  // without memory
+    EXPECT_EQ(memory.grab().size(), memory.size());
+}
+
+TEST(CompareTimelines, LocksTheAxesAndMarksDifferences) {
+    Trace slow = view_test::pipeline_trace();
+    for (RankTrace& rank : slow.ranks)
+        for (TraceEvent& e : rank.events)
+            if (e.instruction.opcode == Opcode::Forward && e.instruction.microbatch == 2)
+                e.end -= 5'000'000'000;
+    CompareTimelines compare;
+    compare.resize(1000, 700);
+    compare.show();
+    const auto first = view_test::model_of(view_test::pipeline_trace());
+    compare.set_traces(first, view_test::model_of(std::move(slow)), "predicted", "measured");
+    compare.align_steps(1, 1);
+    compare.first()->perform("timeline.zoom_in");
+    const SimTime span = compare.first()->visible_end() - compare.first()->visible_begin();
+    EXPECT_EQ(compare.second()->visible_end() - compare.second()->visible_begin(), span);
+    compare.second()->perform("timeline.zoom_out");
+    EXPECT_EQ(compare.first()->visible_end() - compare.first()->visible_begin(),
+              compare.second()->visible_end() - compare.second()->visible_begin());
+    compare.perform("timeline.collapse_all");
+    EXPECT_EQ(compare.second()->state().tracks.collapsed, compare.first()->state().tracks.collapsed);
+    compare.first()->select_task(first->lanes()[0].begin);
+    EXPECT_NE(compare.second()->selected_task(), kNoTask);
+    compare.set_locked(false);
+    compare.first()->perform("timeline.zoom_in");
+    EXPECT_NE(compare.second()->visible_end() - compare.second()->visible_begin(),
+              compare.first()->visible_end() - compare.first()->visible_begin());
+    const QTemporaryDir folder;
+    for (const char* const name : {"c.png", "c.svg", "c.pdf"})
+        EXPECT_TRUE(compare.export_picture(folder.filePath(name))) << name;
+    compare.set_traces(nullptr, nullptr, "", "");
+    EXPECT_EQ(compare.grab().size(), compare.size());
+}
+
+TEST(TimelineStyle, TextCanBeReadOnEveryKindInLightAndDark) {
+    QPalette light(QColor("#efefef"));
+    light.setColor(QPalette::Base, Qt::white);
+    light.setColor(QPalette::Text, Qt::black);
+    QPalette dark(QColor("#25282d"));
+    dark.setColor(QPalette::Base, QColor("#1b1d21"));
+    dark.setColor(QPalette::Text, QColor("#e6e8eb"));
+    for (const QPalette& palette : {light, dark}) {
+        const TimelineStyle style = make_timeline_style(palette, QFont());
+        EXPECT_GE(contrast(style.ink, style.background), 4.5);
+        EXPECT_GE(contrast(style.faint, style.background), 4.5);
+        EXPECT_GE(contrast(style.alarm, style.background), 3.0);
+        EXPECT_GE(contrast(style.path, style.background), 3.0);
+        for (const KindStyle& kind : style.kinds) {
+            EXPECT_GE(contrast(QColor::fromRgb(kind.text), QColor::fromRgb(kind.fill)), 4.5);
+            EXPECT_GE(contrast(QColor::fromRgb(kind.text), QColor::fromRgb(kind.pale)), 4.5);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace tw::gui

@@ -1,0 +1,174 @@
+// Item models under Qt's own tester, tables as files, fields of plans.
+#include <QAbstractItemModelTester>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QTemporaryDir>
+#include <cmath>
+
+#include "gui/item_models/plans_model.hpp"
+#include "gui/item_models/report_rows.hpp"
+#include "gui/item_models/value_table.hpp"
+#include "gui/worker/plan_fields.hpp"
+#include "gui/worker/tasks.hpp"
+#include "sim/report/report.hpp"
+#include "tests/gui/window_fixtures.hpp"
+
+namespace tw::gui {
+namespace {
+
+using Mode = QAbstractItemModelTester::FailureReportingMode;
+
+TEST(Models, PlansModelIsConsistentWhileASearchRuns) {
+    Workbench workbench;
+    PlansModel model(workbench);
+    PlansFilter filter;
+    filter.setSourceModel(&model);
+    const QAbstractItemModelTester of_model(&model, Mode::Fatal), of_filter(&filter, Mode::Fatal);
+    find_small_plans(workbench);
+    EXPECT_EQ(model.rowCount(), static_cast<int>(workbench.plans().size()));
+    const int id = workbench.plans()[1].id;
+    EXPECT_EQ(model.entry(model.index_of(id))->id, id);
+    workbench.keep_plan();
+    EXPECT_EQ(model.rowCount(), static_cast<int>(workbench.plans().size()));
+    workbench.undo().undo();
+    workbench.start_search();
+    ASSERT_TRUE(wait_idle(workbench));
+    EXPECT_EQ(workbench.plans()[1].id, id);  // the same plan keeps its id
+}
+
+TEST(Models, TheFilterUnderstandsWordsMeasuresAndFields) {
+    Workbench workbench;
+    PlansModel model(workbench);
+    PlansFilter filter;
+    filter.setSourceModel(&model);
+    find_small_plans(workbench);
+    const auto feasible = static_cast<int>(std::ranges::count_if(
+        workbench.plans(), [](const PlanEntry& e) { return e.origin != PlanOrigin::Infeasible; }));
+    EXPECT_EQ(filter.rowCount(), feasible);
+    EXPECT_EQ(filter.set_filter("dp=2"), "");
+    for (int row = 0; row < filter.rowCount(); ++row)
+        EXPECT_EQ(model.entry(filter.mapToSource(filter.index(row, 0)))->plan.mesh.dp, 2);
+    EXPECT_EQ(filter.set_filter("step<1ns"), "");
+    EXPECT_EQ(filter.rowCount(), 0);
+    EXPECT_EQ(filter.set_filter("mem<1PiB step>1ns"), "");
+    EXPECT_EQ(filter.rowCount(), feasible);
+    EXPECT_NE(filter.set_filter("colour=7"), "");
+    EXPECT_EQ(filter.set_filter("nosuchschedule"), "");
+    EXPECT_EQ(filter.rowCount(), 0);
+}
+
+TEST(Models, SortingPutsUnknownValuesLast) {
+    ValueTable table;
+    const QAbstractItemModelTester tester(&table, Mode::Fatal);
+    table.set_columns({{"a", {}, "s", true}});
+    table.set_rows({{{"", std::nan("")}}, {{"2", 2.0}}, {{"1", 1.0}}, {{"3", 3.0}}});
+    ValueSort sort;
+    sort.setSourceModel(&table);
+    const QAbstractItemModelTester of_sort(&sort, Mode::Fatal);
+    for (const Qt::SortOrder order : {Qt::AscendingOrder, Qt::DescendingOrder}) {
+        sort.sort(0, order);
+        EXPECT_EQ(sort.index(0, 0).data().toString(), order == Qt::AscendingOrder ? "1" : "3");
+        EXPECT_EQ(sort.index(3, 0).data().toString(), "");
+    }
+    table.append_row({{"4", 4.0}});
+    EXPECT_EQ(sort.index(0, 0).data().toString(), "4");
+}
+
+TEST(Models, TablesAreWrittenWithTheirValues) {
+    ValueTable table;
+    table.set_columns({{"name"}, {"time", {}, "s", true}});
+    table.set_rows({{{"a, \"b\""}, {"12.1 ms", 0.0121}}, {{"c"}, {"", std::nan("")}}});
+    EXPECT_EQ(export_table(table, TableFileFormat::Csv),
+              "name,time [s]\r\n\"a, \"\"b\"\"\",0.0121\r\nc,\r\n");
+    EXPECT_EQ(export_table(table, TableFileFormat::Tsv), "name\ttime [s]\na, \"b\"\t0.0121\nc\t\n");
+    const QJsonArray rows =
+        QJsonDocument::fromJson(export_table(table, TableFileFormat::Json).toUtf8()).array();
+    ASSERT_EQ(rows.size(), 2);
+    EXPECT_DOUBLE_EQ(rows[0].toObject()["time [s]"].toDouble(), 0.0121);
+    EXPECT_TRUE(rows[1].toObject()["time [s]"].isNull());
+    const QTemporaryDir folder;
+    EXPECT_EQ(write_table(table, folder.filePath("t.csv")), "");
+    EXPECT_NE(write_table(table, folder.filePath("t.xls")), "");
+    EXPECT_NE(write_table(table, folder.filePath("none/t.csv")), "");
+}
+
+TEST(Models, ReportTablesAreConsistentAndAddUp) {
+    Workbench workbench;
+    find_small_plans(workbench);
+    const auto report = workbench.shown().report;
+    ValueTable table;
+    const QAbstractItemModelTester tester(&table, Mode::Fatal);
+    table.set_columns(breakdown_columns(false));
+    table.set_rows(breakdown_rows(*report));
+    double sum = 0;
+    for (int row = 0; row < table.rowCount(); ++row)
+        sum += table.index(row, 1).data(kSortRole).toDouble();
+    EXPECT_NEAR(sum, report->step_time_s, 1e-6 * report->step_time_s);
+    table.set_columns(figure_columns("A", "B"));
+    table.set_rows(figure_rows(report.get(), report.get()));
+    for (int row = 0; row < table.rowCount(); ++row) {
+        const QVariant change = table.index(row, 3).data(kSortRole);
+        EXPECT_TRUE(change.typeId() != QMetaType::Double || std::isnan(change.toDouble()) ||
+                    change.toDouble() == 0)
+            << row;
+    }
+}
+
+TEST(PlanFields, DerivedFieldsFollow) {
+    gui::Setup setup = small_setup();
+    setup.model = "gpt3-175b";
+    setup.cluster = "a100:1024";
+    setup.global_batch = 1536;
+    setup.seq_len = 0;
+    setup.fix = "tp=8,pp=16,mbs=1,schedule=1f1b";
+    setup.top = 1;
+    const auto study = make_study(setup);
+    ASSERT_TRUE(study);
+    const auto found = search_plans(*study, setup, nullptr, {});
+    ASSERT_TRUE(found);
+    ASSERT_FALSE(found->plans.empty());
+    const ParallelPlan& plan = found->plans.front().plan;
+    EXPECT_EQ(field_text(plan, "dp"), "8");
+    EXPECT_EQ(field_text(plan, "microbatches"), "192");
+    const auto changed = with_field(**study, plan, "tp", "4");
+    ASSERT_TRUE(changed);
+    EXPECT_EQ(changed->mesh.dp, 16);
+    EXPECT_EQ(changed->microbatches, 96);
+    EXPECT_FALSE(with_field(**study, plan, "tp", "7"));
+    EXPECT_FALSE(with_field(**study, plan, "mbs", "1000"));
+    EXPECT_FALSE(with_field(**study, plan, "mbs", "two"));
+    EXPECT_FALSE(with_field(**study, plan, "schedule", "1f2b"));
+    EXPECT_FALSE(with_field(**study, plan, "dp ", "8"));
+    const auto split = with_field(**study, plan, "pp", "8");
+    ASSERT_TRUE(split);
+    EXPECT_EQ(split->stage_count(), 8);
+    const auto differences = field_differences(plan, *changed);
+    EXPECT_EQ(differences.size(), 3U);  // tp, dp, microbatches
+}
+
+TEST(PlanFields, OfferedValuesAreJudged) {
+    const auto study = make_study(small_setup());
+    ASSERT_TRUE(study);
+    const auto found = search_plans(*study, small_setup(), nullptr, {});
+    ASSERT_TRUE(found);
+    const ParallelPlan& plan = found->plans.front().plan;
+    for (const PlanField& field : plan_fields()) {
+        if (field.derived || field.free) continue;
+        const auto values = field_values(**study, plan, field.key);
+        ASSERT_FALSE(values.empty()) << field.key;
+        bool own = false;
+        for (const FieldValue& value : values) {
+            own |= value.text == field_text(plan, field.key);
+            const auto changed = with_field(**study, plan, field.key, value.text);
+            if (value.text == field_text(plan, field.key)) continue;
+            const bool legal = changed && check_entry(**study, *changed).empty();
+            EXPECT_EQ(legal, value.refusal.empty())
+                << field.key << " " << value.text << ": " << value.refusal;
+        }
+        EXPECT_TRUE(own) << field.key;
+    }
+}
+
+}  // namespace
+}  // namespace tw::gui

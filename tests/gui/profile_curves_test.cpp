@@ -1,0 +1,54 @@
+// Charts of hardware profiles.
+#include "gui/item_models/profile_curves.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace tw::gui {
+namespace {
+
+TEST(ProfileCurves, EveryShippedProfileHasFiniteCurves) {
+    for (const std::string& name : profile_names()) {
+        const auto document = load_profile_document(name);
+        ASSERT_TRUE(document) << name;
+        std::size_t lines = 0;
+        for (const ProfileChart& chart : profile_charts(*document))
+            for (const ProfileLine& line : chart.lines) {
+                ++lines;
+                ASSERT_EQ(line.x.size(), line.y.size());
+                for (const double y : line.y)
+                    ASSERT_TRUE(std::isfinite(y) && y > 0) << name << " " << chart.title << " " << line.name;
+            }
+        EXPECT_GE(lines, 3U) << name;
+    }
+}
+
+TEST(ProfileCurves, SamplesLieAtTheirShapeWithTheirResidual) {
+    auto document = load_profile_document("h100");
+    ASSERT_TRUE(document);
+    Gemm gemm;
+    gemm.m = gemm.n = gemm.k = 4096;
+    gemm.precision = Precision::Bf16;
+    Op op;
+    op.body = gemm;
+    const double predicted = kernel_time(document->profile, op).seconds;
+    SampleSeries series;
+    series.benchmark = "gemm";
+    series.variant = "bf16 forward";
+    series.shape = {{"m", 4096}, {"n", 4096}, {"k", 4096}};
+    series.values = {2 * predicted, 1.9 * predicted, 2.1 * predicted};
+    document->samples = {series};
+    const auto charts = profile_charts(*document);
+    const auto& lines = charts.front().lines;
+    const auto line = std::ranges::find(lines, "bf16", &ProfileLine::name);
+    ASSERT_NE(line, lines.end());
+    ASSERT_EQ(line->sample_x.size(), 1U);
+    EXPECT_NEAR(line->sample_x[0], 4096, 1e-6);
+    EXPECT_NEAR(line->residual[0], std::log(2.0), 1e-9);
+    EXPECT_NEAR(line->sample_y[0], 2 * std::pow(4096.0, 3) / (2 * predicted), 1e-3 * line->sample_y[0]);
+}
+
+}  // namespace
+}  // namespace tw::gui

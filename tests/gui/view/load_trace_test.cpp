@@ -1,0 +1,162 @@
+#include "gui/view/load_trace.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "plan/trace/chrome.hpp"
+#include "plan/trace/trace_json.hpp"
+#include "tests/gui/view/view_fixtures.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace tw {
+namespace {
+
+std::shared_ptr<const TraceModel> load(const std::filesystem::path& path) {
+    const std::vector<std::filesystem::path> files = {path};
+    const auto model = load_trace_model(files);
+    EXPECT_TRUE(model) << to_string(model.errors());
+    return model ? *model : nullptr;
+}
+
+std::filesystem::path written(const TemporaryFolder& folder, const std::string& name,
+                              const std::string& text) {
+    const std::filesystem::path path = folder.path() / name;
+    std::ofstream(path) << text;
+    return path;
+}
+
+TEST(LoadTrace, OurChromeExportOpensAsTheTraceItself) {
+    const TemporaryFolder folder;
+    Trace trace = view_test::pipeline_trace();
+    trace.memory_categories = {"parameters", "activations"};
+    trace.ranks[0].memory = {{0, {10, 0}}, {5'000'000'000, {10, 20}}};
+    const auto path = folder.path() / "chrome.json";
+    {
+        std::ofstream out(path);
+        write_chrome_trace(trace, out);
+    }
+    const auto expected = view_test::model_of(trace);
+    const auto model = load(path);
+    ASSERT_NE(model, nullptr);
+    ASSERT_EQ(model->size(), expected->size());
+    EXPECT_EQ(model->title(), trace.title);
+    EXPECT_EQ(model->end(), expected->end());
+    EXPECT_EQ(model->step_ends(), expected->step_ends());
+    ASSERT_EQ(model->lanes().size(), expected->lanes().size());
+    for (TaskId t = 0; t < model->size(); ++t) {
+        ASSERT_EQ(model->name(t), expected->name(t));
+        ASSERT_EQ(model->start(t), expected->start(t));
+        ASSERT_EQ(model->finish(t), expected->finish(t));
+        ASSERT_EQ(model->kind(t), expected->kind(t));
+        ASSERT_EQ(model->microbatch(t), expected->microbatch(t));
+    }
+    EXPECT_EQ(model->memory(0)[1].bytes, (std::vector<std::int64_t>{10, 20}));
+}
+
+TEST(LoadTrace, OurDocumentOpens) {
+    const TemporaryFolder folder;
+    const auto path = folder.path() / "trace.json";
+    {
+        std::ofstream out(path);
+        write_trace(view_test::pipeline_trace(), out);
+    }
+    const auto model = load(path);
+    ASSERT_NE(model, nullptr);
+    ASSERT_NE(model->source(), nullptr);
+    EXPECT_EQ(model->size(), view_test::model_of(view_test::pipeline_trace())->size());
+}
+
+TEST(LoadTrace, KinetoTimesSpansAndWords) {
+    const TemporaryFolder folder;
+    const auto path = written(folder, "rank3.json", R"({"schemaVersion": 1, "distributedInfo": {"rank": 3},
+"traceEvents": [
+{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":597913,"tid":598009,"ts":1661203462598738.250,"dur":100.5},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1661203462598800,"dur":50},
+{"ph":"X","cat":"gpu_user_annotation","name":"ProfilerStep#1","pid":0,"tid":7,"ts":1661203462598800,"dur":60},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":20,"ts":1661203462598850,"dur":25},
+{"ph":"B","cat":"","name":"outer \"quoted\"","pid":"Spans","tid":"PyTorch","ts":1661203462598740},
+{"ph":"E","pid":"Spans","tid":"PyTorch","ts":1661203462598750},
+{"ph":"i","name":"[memory]","pid":597913,"tid":1,"ts":1661203462598820,"args":{"Device Id":0,"Total Allocated":100,"Total Reserved":250}},
+{"ph":"M","name":"process_labels","pid":0,"args":{"labels":"GPU 0"}},
+{"ph":"M","name":"process_name","pid":0,"args":{"name":"python"}}
+]})");
+    const auto model = load(path);
+    ASSERT_NE(model, nullptr);
+    ASSERT_EQ(model->nodes().size(), 1U);
+    EXPECT_EQ(model->nodes()[0].name, "rank 3");
+    EXPECT_EQ(model->origin(), "PyTorch");
+    const ModelRank& gpu = model->ranks()[0];
+    EXPECT_EQ(gpu.name, "python GPU 0");
+    EXPECT_EQ(model->lanes()[gpu.lane_begin].name, "thread 7");
+    EXPECT_EQ(model->kind(model->lanes()[gpu.lane_begin].begin), TaskKind::Kernel);
+    EXPECT_EQ(model->start(model->lanes()[gpu.lane_begin].begin), 61'750'000);
+    EXPECT_EQ(model->memory(0)[0].bytes, (std::vector<std::int64_t>{100, 150}));
+    bool quoted = false;
+    for (TaskId t = 0; t < model->size(); ++t)
+        quoted = quoted || model->name(t) == "outer \"quoted\"";
+    EXPECT_TRUE(quoted);
+}
+
+TEST(LoadTrace, SeveralFilesShareOneAxis) {
+    const TemporaryFolder folder;
+    const auto text = [](int rank, double start) {
+        return R"({"distributedInfo":{"rank":)" + std::to_string(rank) +
+               R"(},"traceEvents":[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":)" +
+               std::to_string(start) + R"(,"dur":5}]})";
+    };
+    const std::vector<std::filesystem::path> files = {written(folder, "a.json", text(0, 1000)),
+                                                      written(folder, "b.json", text(1, 1010))};
+    const auto model = load_trace_model(files);
+    ASSERT_TRUE(model);
+    ASSERT_EQ((*model)->nodes().size(), 2U);
+    EXPECT_EQ((*model)->nodes()[1].name, "rank 1");
+    EXPECT_EQ((*model)->start(1), 10'000'000);
+}
+
+TEST(LoadTrace, CanBeGivenUp) {
+    const TemporaryFolder folder;
+    const auto path = folder.path() / "chrome.json";
+    {
+        std::ofstream out(path);
+        write_chrome_trace(view_test::pipeline_trace(), out);
+    }
+    const std::vector<std::filesystem::path> files = {path};
+    const auto model = load_trace_model(files, [](double share) { return share < 0.5; });
+    ASSERT_FALSE(model);
+    EXPECT_EQ(model.error().code, ErrorCode::Interrupted);
+}
+
+TEST(LoadTrace, ErrorsNameTheFile) {
+    const TemporaryFolder folder;
+    const std::vector<std::filesystem::path> missing = {folder.path() / "none.json"};
+    EXPECT_EQ(load_trace_model(missing).error().code, ErrorCode::Unreadable);
+    const std::vector<std::filesystem::path> empty = {written(folder, "empty.json", R"({"traceEvents":[]})")};
+    EXPECT_NE(to_string(load_trace_model(empty).errors()).find("empty.json"), std::string::npos);
+}
+
+// The traces of others that this machine has: none crashes, all have tasks that add up.
+TEST(LoadTrace, ForeignTracesOpen) {
+    const std::filesystem::path folder = std::filesystem::path(TW_SOURCE_DIR) / "../shared/inputs/traces";
+    if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no ../shared/inputs/traces beside the source";
+    int opened = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+        if (!entry.is_regular_file()) continue;
+        const std::vector<std::filesystem::path> files = {entry.path()};
+        const auto model = load_trace_model(files);
+        if (!model) {
+            EXPECT_NE(model.error().message, "") << entry.path();
+            continue;
+        }
+        ++opened;
+        EXPECT_GT((*model)->size(), 0U) << entry.path();
+        for (const Lane& lane : (*model)->lanes())
+            for (TaskId t = lane.begin; t + 1 < lane.end; ++t)
+                ASSERT_LE((*model)->finish(t), (*model)->start(t + 1)) << entry.path();
+    }
+    EXPECT_GT(opened, 0);
+}
+
+}  // namespace
+}  // namespace tw

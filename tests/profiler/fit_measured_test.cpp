@@ -1,0 +1,97 @@
+#include "profiler/fit/fit_measured.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "plan/frameworks/executor_kernels.hpp"
+
+namespace tw {
+namespace {
+
+// A machine that is known exactly: 200 GFLOP/s and 1 us a product, copies of 20 and 60 GB/s, activations at a
+// third of it, messages of 5 us and 4 GB/s.
+std::vector<SampleSeries> samples_of_a_known_machine() {
+    std::vector<SampleSeries> samples;
+    const auto put = [&](const char* benchmark, const char* variant,
+                         std::vector<std::pair<std::string, double>> shape, double seconds) {
+        samples.push_back({benchmark, variant, std::move(shape), "s", 1, {seconds, seconds, seconds}});
+    };
+    for (const double m : {64, 128, 256, 512, 1024, 2048}) {
+        for (const double n : {64, 192, 512, 1024}) {
+            for (const double k : {64, 192, 512, 1024}) {
+                const double seconds = 1e-6 + 2 * m * n * k / 2e11;
+                put("gemm", "fp32 forward", {{"m", m}, {"n", n}, {"k", k}}, seconds);
+                put("gemm", "fp32 weight_grad", {{"m", m}, {"n", n}, {"k", k}}, 1.2 * seconds);
+            }
+        }
+    }
+    for (int power = 12; power <= 26; power += 2) {
+        const double bytes = std::pow(2.0, power);
+        const double rate = 2 * bytes <= 8e6 ? 60e9 : 20e9;
+        put("copy", "fp32", {{"rows", 1}, {"width", bytes / 4}}, 1e-7 + 2 * bytes / rate);
+        put("activation", "fp32", {{"rows", 1}, {"width", bytes / 4}}, 1e-7 + 2 * bytes / 7e9);
+    }
+    for (int power = 10; power <= 24; power += 2) {
+        const double bytes = std::pow(2.0, power);
+        put("collective", "all_reduce", {{"group", 2}, {"bytes", bytes}}, 5e-6 + bytes / 4e9);
+        put("collective", "send_recv", {{"group", 2}, {"bytes", bytes}}, 2 * (5e-6 + bytes / 4e9));
+    }
+    for (const char* how : {"alone", "beside ranks"}) {
+        for (const char* kernel : {"product", "attention", "memory"}) {
+            const std::string variant = std::string(kernel) + " " + how;
+            put("interference", variant.c_str(), {}, std::string_view(how) == "alone" ? 1e-3 : 1.25e-3);
+        }
+    }
+    put("host", "model", {{"operations", 100}}, 3e-6);
+    put("training_step", "model", {}, 1e-2);
+    return samples;
+}
+
+TEST(FitMeasured, RecoversAKnownMachine) {
+    const std::vector<SampleSeries> samples = samples_of_a_known_machine();
+    const auto fit = fit_measured(samples, "known", "a machine that is known", true);
+    ASSERT_TRUE(fit) << to_string(fit.errors());
+    std::vector<double> errors;
+    for (const SampleSeries& s : samples) {
+        const double predicted = predicted_seconds(fit->profile, s);
+        if (predicted <= 0) continue;
+        errors.push_back(std::abs(std::log(predicted / s.values.front())));
+        EXPECT_LT(errors.back(), s.benchmark == "copy" ? 0.7 : 0.25) << s.benchmark << " " << s.variant;
+    }
+    ASSERT_GT(errors.size(), 200U);
+    double sum = 0;
+    for (const double e : errors)
+        sum += e;
+    EXPECT_LT(sum / static_cast<double>(errors.size()), 0.04);
+    ASSERT_EQ(fit->profile.gemm_forms.size(), 1U);
+    EXPECT_NEAR(fit->profile.gemm_forms.front().factor, 1.2, 0.03);
+    ASSERT_EQ(fit->profile.interference.size(), 2U);
+    EXPECT_EQ(fit->profile.interference[0].beside, "step");
+    EXPECT_EQ(fit->profile.interference[1].beside, "ranks");
+    EXPECT_NEAR(fit->profile.interference[1].products, 1.25, 1e-9);
+    EXPECT_NEAR(*host_dispatch_seconds(fit->profile, "layer"), 3e-6, 1e-9);
+}
+
+TEST(FitMeasured, SaysWhatIsMissingAndInventsNothing) {
+    std::vector<SampleSeries> samples = samples_of_a_known_machine();
+    std::erase_if(samples, [](const SampleSeries& s) { return s.benchmark != "gemm"; });
+    const auto fit = fit_measured(samples, "few", "products alone", true);
+    ASSERT_TRUE(fit);
+    EXPECT_TRUE(fit->profile.attention.empty() && fit->profile.collectives.empty() &&
+                fit->profile.host.empty());
+    EXPECT_EQ(fit->missing.size(), 6U);
+    EXPECT_FALSE(fit_measured({}, "none", "nothing", true));
+}
+
+TEST(ExecutorKernels, AreFoundByNameAndCountTheirPasses) {
+    for (const ExecutorKernelInfo& info : executor_kernels()) {
+        EXPECT_EQ(find_executor_kernel(info.name), &info);
+        EXPECT_EQ(&info_of(info.kernel), &info);
+        EXPECT_DOUBLE_EQ(executor_op(info.kernel, 10, 20, 4).bytes, info.passes * 800);
+    }
+    EXPECT_EQ(find_executor_kernel("nothing"), nullptr);
+}
+
+}  // namespace
+}  // namespace tw
