@@ -106,6 +106,28 @@ Status read_state(const ReadPiece& source, StageState& state, const std::vector<
     return ok();
 }
 
+// Each rank reads its share of the files; on rank 0 what any of them found wrong, elsewhere the rank's own.
+Result<std::vector<std::string>> damage_that_all_found(Communicator& world,
+                                                       const std::vector<std::string>& own) {
+    std::string text;
+    for (const std::string& one : own) {
+        if (one.find("another rank found it damaged") == std::string::npos) text += one + '\n';
+    }
+    const auto texts = gather_texts(world, text);
+    if (!texts) return texts.errors();
+    if (world.rank() != 0) return own;
+    std::vector<std::string> all;
+    for (const std::string& of_rank : *texts) {
+        for (std::size_t begin = 0; begin < of_rank.size();) {
+            const std::size_t end = std::min(of_rank.find('\n', begin), of_rank.size());
+            std::string line = of_rank.substr(begin, end - begin);
+            if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(std::move(line));
+            begin = end + 1;
+        }
+    }
+    return all;
+}
+
 }  // namespace
 
 Status save_checkpoint(CheckpointWriter& writer, Executor& executor, const PlanDocument& document,
@@ -176,7 +198,9 @@ Result<Resumed> resume_from_checkpoint(Executor& executor, const TrainOptions& o
     const auto good = state.scalars.find("loss_scale_good_steps");
     if (executor.loss_scaler().on() && scale != state.scalars.end() && good != state.scalars.end())
         executor.loss_scaler().restore(scale->second, static_cast<std::int64_t>(good->second));
-    return Resumed{state.step, found->refused};
+    auto refused = damage_that_all_found(world, found->refused);
+    if (!refused) return refused.errors();
+    return Resumed{state.step, std::move(*refused)};
 }
 
 Status start_from_weights(Executor& executor, const std::string& path, Backend& backend) {
