@@ -234,10 +234,6 @@ Result<Cluster> load_cluster(std::string_view text) {
         text.find(".json:") != std::string_view::npos)
         return load_document(text);
     const std::string context = "--cluster " + std::string(text);
-    if (const std::size_t at = text.find(".json:"); at != std::string_view::npos) {
-        return Error{ErrorCode::Usage, "a document says its own size", context,
-                     "--cluster " + std::string(text.substr(0, at + 5))};
-    }
     const std::size_t colon = text.find(':');
     const std::string name = lower(text.substr(0, colon));
     const NodeType* type = find_node_type(name);

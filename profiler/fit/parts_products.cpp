@@ -32,7 +32,8 @@ Status add_framework_products(const Folder& hw, Profiles& profiles) {
             ratios.push_back(point.seconds / gemm_seconds(entry.curve, entry.residual, point.shape));
         }
         if (ratios.empty())
-            return Error{ErrorCode::Unreadable, std::string("no long products of ") + device, hw.string(), ""};
+            return Error{ErrorCode::Unreadable, std::string("no long products of ") + device, hw.string(),
+                         ""};
         const double ratio = quantile(ratios, 0.5);
         for (const double value : ratios)
             errors.push_back(std::abs(std::log(value / ratio)));

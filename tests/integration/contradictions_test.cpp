@@ -122,9 +122,12 @@ TEST(Contradictions, HintsNameWhatIsLegal) {
     const ProgramOutput tp = run_program(plan + "h100:8 --fix tp=3");
     EXPECT_EQ(tp.code, 3);
     EXPECT_NE(tp.err.find("use 6 or 24 devices"), std::string::npos) << tp.err;  // 9 are no whole nodes
-    const ProgramOutput sized = run_program(plan + "mixed.json:8");
+    const std::string whole = scratch("whole.json");
+    test::write_file(whole, R"({"schema": "trainwright/cluster", "version": 1,
+                                "groups": [{"node": "dgx-h100", "count": 1}]})");
+    const ProgramOutput sized = run_program(plan + whole + ":8");
     EXPECT_EQ(sized.code, 2);
-    EXPECT_NE(sized.err.find("a document says its own size"), std::string::npos) << sized.err;
+    EXPECT_NE(sized.err.find("a cluster's document, which says its own"), std::string::npos) << sized.err;
     const std::string device = scratch("device.json");
     test::write_file(device, R"({"schema": "trainwright/cluster", "version": 1,
                                  "groups": [{"node": "h100", "count": 1}]})");
