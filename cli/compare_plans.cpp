@@ -210,18 +210,23 @@ const std::vector<std::string> kHead = {"model",    "plan",  "ranks",  "predicte
                                         "measured", "error", "spread", "bubble (predicted / measured)",
                                         "memory",   "error"};
 
-std::vector<std::string> verdict_lines(const Verdict& v, bool crowded) {
+// Each line is of the plans that it is about; where none was drawn, there is no line.
+std::vector<std::string> verdict_lines(const Verdict& v, const std::vector<Row>& rows) {
+    const auto crowded = std::count_if(rows.begin(), rows.end(), [](const Row& r) { return r.crowded; });
+    const bool any_alone = crowded < std::ssize(rows);
     const auto line = [](const char* what, double value, double target) {
         return fmt::format("{}: {:.1f} % ({} {:.1f} %)", what, 100 * value,
                            value <= target ? "within" : "outside", 100 * target);
     };
-    std::vector<std::string> lines = {
-        line("step time, median error", v.median, v.allowed()),
-        line("step time, largest error", v.worst, kWorstTarget),
-        fmt::format("two equal runs differ by {:.1f} % (median)", 100 * v.spread),
-        line("bubble, largest difference in points", v.bubble, kBubbleTarget),
-        line("peak allocated memory, largest error", v.memory, kMemoryTarget)};
-    if (crowded) lines.push_back(line("more ranks than cores, largest error", v.crowded, kCrowdedTarget));
+    std::vector<std::string> lines;
+    if (any_alone) {
+        lines = {line("step time, median error", v.median, v.allowed()),
+                 line("step time, largest error", v.worst, kWorstTarget),
+                 fmt::format("two equal runs differ by {:.1f} % (median)", 100 * v.spread),
+                 line("bubble, largest difference in points", v.bubble, kBubbleTarget)};
+    }
+    lines.push_back(line("peak allocated memory, largest error", v.memory, kMemoryTarget));
+    if (crowded > 0) lines.push_back(line("more ranks than cores, largest error", v.crowded, kCrowdedTarget));
     return lines;
 }
 
@@ -233,8 +238,7 @@ std::string markdown(const std::vector<Row>& rows, const Verdict& v, const Measu
         "executor on the "
         "same machine: {}, {} cores. Profile of {}: {}.\n\nWritten by `trainwright compare --plans {}`.\n\n",
         rows.size(), seed, e.processor, e.cores, e.date, e.noise_verdict, rows.size());
-    const bool crowded = std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.crowded; });
-    for (const std::string& line : verdict_lines(v, crowded))
+    for (const std::string& line : verdict_lines(v, rows))
         text += "- " + line + "\n";
     text += "\n|";
     for (const std::string& head : kHead)
@@ -344,8 +348,7 @@ int compare_plans(const ComparePlansOptions& options, Console& console) {
         }
         console.out_table(table);
         console.out("\n");
-        const bool crowded = std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.crowded; });
-        for (const std::string& line : verdict_lines(verdict, crowded))
+        for (const std::string& line : verdict_lines(verdict, rows))
             console.out(line + "\n");
     }
     return verdict.met() ? 0 : exit_code(ErrorCode::Tolerance);
