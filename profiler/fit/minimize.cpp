@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tw {
 namespace {
+
+// A parameter that the points say nothing about drifts; as a logarithm, to figures that no document holds.
+constexpr double kFarthest = 40;
 
 struct Corner {
     std::vector<double> at;
@@ -65,10 +69,16 @@ Corner descend(const Objective& objective, const std::vector<double>& start, dou
 
 Minimum minimize(const Objective& objective, std::vector<double> start, double step, int evaluations,
                  int restarts) {
+    const Objective nearby = [&objective, start](const std::vector<double>& at) {
+        for (std::size_t i = 0; i < at.size(); ++i) {
+            if (!(std::abs(at[i] - start[i]) <= kFarthest)) return std::numeric_limits<double>::infinity();
+        }
+        return objective(at);
+    };
     Corner best{std::move(start), 0};
     for (int round = 0; round <= restarts; ++round) {
         int share = evaluations / (restarts + 1);
-        best = descend(objective, best.at, step, share);
+        best = descend(nearby, best.at, step, share);
         step /= 2;
     }
     return {best.at, best.value};

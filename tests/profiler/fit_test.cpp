@@ -27,6 +27,15 @@ TEST(Minimize, FindsRosenbrocksMinimum) {
     EXPECT_NEAR(found.at[1], 1, 1e-2);
 }
 
+TEST(Minimize, StaysWhereAParameterSaysNothing) {
+    // The better the farther: what a fit to points that do not tell would follow to 1e36 FLOP/s.
+    const Minimum found =
+        minimize([](const std::vector<double>& x) { return 1 / (1 + std::exp(x[0])) + std::abs(x[1]); },
+                 {25, 1}, 5, 3000);
+    EXPECT_LE(found.at[0], 65);
+    EXPECT_NEAR(found.at[1], 0, 0.1);
+}
+
 TEST(Quantile, IsTheNearestRank) {
     EXPECT_EQ(quantile({3, 1, 2, 4, 5}, 0.5), 3);
     EXPECT_EQ(quantile({3, 1, 2, 4, 5}, 0.9), 5);
