@@ -6,28 +6,13 @@
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
+#include "plan/stage_partition.hpp"
 #include "planner/space.hpp"
 #include "sim/report/fullest_rank.hpp"
 #include "sim/report/report_json.hpp"
 
 namespace tw::cli {
 namespace {
-
-// "layers 14x4, 12, 14": of each stage, runs of equal ones together.
-std::string partition_text(const ParallelPlan& plan) {
-    std::string text;
-    for (std::size_t i = 0; i < plan.stages.size();) {
-        const int layers = plan.stages[i].last_layer - plan.stages[i].first_layer;
-        std::size_t end = i;
-        while (end < plan.stages.size() &&
-               plan.stages[end].last_layer - plan.stages[end].first_layer == layers)
-            ++end;
-        text += text.empty() ? "layers " : ", ";
-        text += end - i > 1 ? fmt::format("{}x{}", layers, end - i) : std::to_string(layers);
-        i = end;
-    }
-    return text;
-}
 
 // Summaries; plans of equal summary are told apart by their stages.
 std::vector<std::string> plan_names(const std::vector<FoundPlan>& found) {
@@ -37,7 +22,7 @@ std::vector<std::string> plan_names(const std::vector<FoundPlan>& found) {
         const auto same = std::count_if(found.begin(), found.end(), [&](const FoundPlan& other) {
             return summary(other.report.plan) == name;
         });
-        names.push_back(same > 1 ? name + ", " + partition_text(one.report.plan) : name);
+        names.push_back(same > 1 ? name + ", layers " + partition_text(one.report.plan) : name);
     }
     return names;
 }

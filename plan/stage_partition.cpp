@@ -117,6 +117,20 @@ void assign_node_groups(const Cluster& cluster, const DeviceMesh& mesh,
     }
 }
 
+std::string partition_text(const ParallelPlan& plan, std::string_view times) {
+    const auto layers = [&](std::size_t i) { return plan.stages[i].last_layer - plan.stages[i].first_layer; };
+    std::string text;
+    for (std::size_t i = 0; i < plan.stages.size();) {
+        std::size_t end = i;
+        while (end < plan.stages.size() && layers(end) == layers(i))
+            ++end;
+        if (!text.empty()) text += ", ";
+        text += end - i > 1 ? fmt::format("{}{}{}", layers(i), times, end - i) : std::to_string(layers(i));
+        i = end;
+    }
+    return text;
+}
+
 std::vector<int> blocks_per_stage(const LayerGraph& graph, std::span<const StageSpec> stages) {
     const std::vector<int> vertices = block_vertices(graph);
     std::vector<int> counts;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -34,6 +36,9 @@ std::vector<int> torchtitan_split(int blocks, int stages, int first_weight = 1, 
 // Uniform clusters have one group.
 void assign_node_groups(const Cluster& cluster, const DeviceMesh& mesh,
                         std::span<const std::uint16_t> rank_of_stage, std::vector<StageSpec>& stages);
+
+// Layers of each stage, runs of equal ones together: "14x4, 12, 14". Empty where the plan lists no stages.
+std::string partition_text(const ParallelPlan& plan, std::string_view times = "x");
 
 // Blocks of each stage.
 std::vector<int> blocks_per_stage(const LayerGraph& graph, std::span<const StageSpec> stages);

@@ -79,21 +79,6 @@ std::int64_t* count_of(ParallelPlan& plan, std::string_view key) {
     return nullptr;
 }
 
-std::string stages_text(const ParallelPlan& plan) {
-    std::string text;
-    for (std::size_t i = 0; i < plan.stages.size();) {
-        const int layers = plan.stages[i].last_layer - plan.stages[i].first_layer;
-        std::size_t end = i;
-        while (end < plan.stages.size() &&
-               plan.stages[end].last_layer - plan.stages[end].first_layer == layers)
-            ++end;
-        text += text.empty() ? "" : ", ";
-        text += end - i > 1 ? fmt::format("{} x {}", layers, end - i) : std::to_string(layers);
-        i = end;
-    }
-    return text;
-}
-
 template <class Values>
 Status set_word(std::string_view text, std::string_view key, const Values& values, auto set) {
     std::vector<std::string> names;
@@ -259,7 +244,7 @@ std::string field_text(const ParallelPlan& plan, std::string_view key) {
         return mixed ? "mixed" : std::string(to_string(plan.recompute));
     }
     if (key == "schedule") return plan.schedule;
-    if (key == "stages") return stages_text(plan);
+    if (key == "stages") return partition_text(plan, " x ");
     if (key == "precision") return std::string(to_string(plan.precision.compute));
     if (key == "optimizer") return std::string(to_string(plan.optimizer));
     if (key == "attention") return std::string(to_string(plan.attention));

@@ -56,6 +56,19 @@ std::vector<int> version_numbers(const std::string& version) {
     return numbers;
 }
 
+// The sizes that each row of these tables states.
+struct VidurColumns {
+    explicit VidurColumns(Columns& column)
+        : tokens(column("num_tokens")),
+          tp(column("num_tensor_parallel_workers")),
+          hidden(column("n_embd")),
+          wide(column("n_expanded_embd")),
+          heads(column("n_head")),
+          kv_heads(column("n_kv_head")),
+          gated(column("use_gated_mlp")) {}
+    std::size_t tokens, tp, hidden, wide, heads, kv_heads, gated;
+};
+
 // The tables of one device, in a fixed order.
 Result<std::vector<Folder>> vidur_tables(const Folder& hw, const std::string& device) {
     std::vector<Folder> files;
@@ -260,10 +273,7 @@ Result<std::vector<TrafficPoint>> read_vidur_kernels(const Folder& hw, const std
         const auto table = read_table(file);
         if (!table) return table.errors();
         Columns column(*table, file);
-        const std::size_t tokens = column("num_tokens"), tp = column("num_tensor_parallel_workers"),
-                          hidden = column("n_embd"), wide = column("n_expanded_embd"),
-                          heads = column("n_head"), kv_heads = column("n_kv_head"),
-                          gated = column("use_gated_mlp");
+        const VidurColumns of(column);
         const std::array<std::pair<std::string, std::size_t>, 4> kernels = {
             {{"add", column("time_stats.add.median")},
              {"input_layernorm", column("time_stats.input_layernorm.median")},
@@ -271,18 +281,18 @@ Result<std::vector<TrafficPoint>> read_vidur_kernels(const Folder& hw, const std
              {"attn_rope", column("time_stats.attn_rope.median")}}};
         if (!column.errors().empty()) return column.errors();
         for (const auto& row : table->rows) {
-            if (row[gated] != "True")
+            if (row[of.gated] != "True")
                 continue;  // phi-2's parallel block adds twice and has another activation
-            const double shards = std::max(1.0, to_number(row[tp]));
-            const double width = to_number(row[hidden]);
-            const double head = width / to_number(row[heads]);
+            const double shards = std::max(1.0, to_number(row[of.tp]));
+            const double width = to_number(row[of.hidden]);
+            const double head = width / to_number(row[of.heads]);
             for (const auto& [name, index] : kernels) {
                 double columns = width;
-                if (name == "mlp_act") columns = to_number(row[wide]) / shards;
+                if (name == "mlp_act") columns = to_number(row[of.wide]) / shards;
                 if (name == "attn_rope")
-                    columns = head * (to_number(row[heads]) + to_number(row[kv_heads])) / shards;
+                    columns = head * (to_number(row[of.heads]) + to_number(row[of.kv_heads])) / shards;
                 const double seconds = to_number(row[index]) * 1e-3;
-                if (seconds > 0) points.push_back({name, to_number(row[tokens]), columns, seconds});
+                if (seconds > 0) points.push_back({name, to_number(row[of.tokens]), columns, seconds});
             }
         }
     }
@@ -297,30 +307,28 @@ Result<std::vector<GemmPoint>> read_vidur_products(const Folder& hw, const std::
         const auto table = read_table(file);
         if (!table) return table.errors();
         Columns column(*table, file);
-        const std::size_t tokens = column("num_tokens"), tp = column("num_tensor_parallel_workers"),
-                          hidden = column("n_embd"), wide = column("n_expanded_embd"),
-                          heads = column("n_head"), kv_heads = column("n_kv_head"),
-                          gated = column("use_gated_mlp"), up = column("time_stats.mlp_up_proj.median"),
+        const VidurColumns of(column);
+        const std::size_t up = column("time_stats.mlp_up_proj.median"),
                           down = column("time_stats.mlp_down_proj.median"),
                           before = column("time_stats.attn_pre_proj.median"),
                           after = column("time_stats.attn_post_proj.median");
         if (!column.errors().empty()) return column.errors();
         for (const auto& row : table->rows) {
             const auto whole = [&row](std::size_t at) { return std::llround(to_number(row[at])); };
-            const std::int64_t shards = std::max<std::int64_t>(1, whole(tp)), width = whole(hidden);
-            const std::int64_t head = width / std::max<std::int64_t>(1, whole(heads));
-            const std::int64_t inner = whole(wide) / shards;
+            const std::int64_t shards = std::max<std::int64_t>(1, whole(of.tp)), width = whole(of.hidden);
+            const std::int64_t head = width / std::max<std::int64_t>(1, whole(of.heads));
+            const std::int64_t inner = whole(of.wide) / shards;
             const auto add = [&](std::size_t time, std::int64_t n, std::int64_t k) {
                 GemmPoint point;
-                point.shape.m = whole(tokens);
+                point.shape.m = whole(of.tokens);
                 point.shape.n = n;
                 point.shape.k = k;
                 point.seconds = to_number(row[time]) * 1e-3;
                 if (point.seconds > 0) points.push_back(point);
             };
-            add(up, row[gated] == "True" ? 2 * inner : inner, width);
+            add(up, row[of.gated] == "True" ? 2 * inner : inner, width);
             add(down, width, inner);
-            add(before, head * (whole(heads) + 2 * whole(kv_heads)) / shards, width);
+            add(before, head * (whole(of.heads) + 2 * whole(of.kv_heads)) / shards, width);
             add(after, width, width / shards);
         }
     }
