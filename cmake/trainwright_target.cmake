@@ -15,7 +15,7 @@ function(trainwright_options target)
   endif()
   if(TRAINWRIGHT_SANITIZE)
     # Instrumented code confuses g++ 12 about std::optional and Boost.Graph's edges.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>)
     target_compile_options(${target} PUBLIC -fsanitize=${TRAINWRIGHT_SANITIZE} -fno-omit-frame-pointer -g1)
     target_link_options(${target} PUBLIC -fsanitize=${TRAINWRIGHT_SANITIZE})
   endif()
