@@ -64,8 +64,14 @@ def matches(pattern, line):
     return re.fullmatch(".*".join(re.escape(part) for part in pattern.split(ANYTHING)), line) is not None
 
 
+def status_of(lines):
+    return lines[-1] if lines and re.fullmatch(r"\[exit \d+\]", lines[-1].strip()) else ""
+
+
 def same(expected, actual):
     """Whether the lines match; a line ANYTHING takes any number of lines, the fewest that let the rest match."""
+    if status_of(expected) != status_of(actual):
+        return False  # ANYTHING takes no failure
     reachable = {0}  # numbers of actual lines that the expected ones so far can account for
     for pattern in expected:
         if pattern.strip() == ANYTHING:
