@@ -1,11 +1,15 @@
 #include "gui/widgets/panel.hpp"
 
 #include <QFileInfo>
+#include <QHBoxLayout>
 #include <QImage>
 #include <QPainter>
 #include <QPdfWriter>
+#include <QScrollArea>
+#include <QScrollBar>
 #include <QSvgGenerator>
 #include <QTableView>
+#include <QVBoxLayout>
 
 namespace tw::gui {
 
@@ -31,6 +35,32 @@ void Panel::focus_view() {
             }
     }
     to->setFocus(Qt::ShortcutFocusReason);
+}
+
+void Panel::fill_scrolling(QWidget* content) {
+    auto* scroll = new QScrollArea;
+    scroll->setWidget(content);
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    scroll->setFocusPolicy(Qt::NoFocus);
+    scroll->setMinimumWidth(content->minimumSizeHint().width() +
+                            scroll->verticalScrollBar()->sizeHint().width());
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->addWidget(scroll);
+}
+
+void Panel::fill_below_bar(QWidget* chooser, QWidget* status, QWidget* view) {
+    auto* bar = new QHBoxLayout;
+    bar->setContentsMargins(6, 3, 6, 3);
+    bar->addWidget(chooser);
+    bar->addWidget(status, 1);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(0);
+    layout->addLayout(bar);
+    layout->addWidget(view, 1);
 }
 
 QString export_picture(Panel& panel, const QString& path, qreal scale) {

@@ -26,6 +26,12 @@ class Panel : public QWidget {
     // Where the keyboard focus goes when the panel is shown.
     virtual void focus_view();
 
+  protected:
+    // The panel's layout: `content` alone, scrolled upright and never narrower than it needs.
+    void fill_scrolling(QWidget* content);
+    // Or `view` below a bar of a chooser and what is said about it.
+    void fill_below_bar(QWidget* chooser, QWidget* status, QWidget* view);
+
   private:
     QString title_;
 };

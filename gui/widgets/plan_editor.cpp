@@ -7,8 +7,6 @@
 #include <QKeyEvent>
 #include <QLabel>
 #include <QPushButton>
-#include <QScrollArea>
-#include <QScrollBar>
 #include <QSpinBox>
 #include <QStandardItemModel>
 #include <QWheelEvent>
@@ -131,17 +129,7 @@ PlanEditor::PlanEditor(Workbench& workbench, QWidget* parent)
     table_->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     grid->addWidget(table_, row + 1, 0, 1, 4);
     grid->setRowStretch(row + 2, 1);
-    auto* scroll = new QScrollArea;
-    scroll->setWidget(content);
-    scroll->setWidgetResizable(true);
-    scroll->setFrameShape(QFrame::NoFrame);
-    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    scroll->setFocusPolicy(Qt::NoFocus);
-    scroll->setMinimumWidth(content->minimumSizeHint().width() +
-                            scroll->verticalScrollBar()->sizeHint().width());
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->addWidget(scroll);
+    fill_scrolling(content);
     connect(keep_, &QPushButton::clicked, &workbench, &Workbench::keep_plan);
     connect(revert_, &QPushButton::clicked, &workbench, &Workbench::revert_plan);
     connect(&workbench, &Workbench::shown_changed, this, &PlanEditor::follow);

@@ -9,8 +9,6 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
-#include <QScrollArea>
-#include <QScrollBar>
 #include <QSpinBox>
 
 #include "base/si_format.hpp"
@@ -138,17 +136,7 @@ SetupPanel::SetupPanel(Workbench& workbench, QWidget* parent)
     grid->addWidget(cancel_, row++, 3);
     grid->addWidget(progress_, row++, 0, 1, 4);
     grid->setRowStretch(row, 1);
-    auto* scroll = new QScrollArea;
-    scroll->setWidget(content);
-    scroll->setWidgetResizable(true);
-    scroll->setFrameShape(QFrame::NoFrame);
-    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    scroll->setFocusPolicy(Qt::NoFocus);
-    scroll->setMinimumWidth(content->minimumSizeHint().width() +
-                            scroll->verticalScrollBar()->sizeHint().width());
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->addWidget(scroll);
+    fill_scrolling(content);
 
     connect(model_, &QComboBox::activated, this, &SetupPanel::edited);
     connect(model_->lineEdit(), &QLineEdit::editingFinished, this, &SetupPanel::edited);

@@ -2,7 +2,6 @@
 
 #include <QComboBox>
 #include <QFileInfo>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QPainter>
 
@@ -35,15 +34,7 @@ TimelinePanel::TimelinePanel(Workbench& workbench, const ActionSet& actions, QWi
     source_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
     source_->setMinimumContentsLength(26);
     status_ = elastic();
-    auto* bar = new QHBoxLayout;
-    bar->setContentsMargins(6, 3, 6, 3);
-    bar->addWidget(source_);
-    bar->addWidget(status_, 1);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(0);
-    layout->addLayout(bar);
-    layout->addWidget(view_, 1);
+    fill_below_bar(source_, status_, view_);
     connect(view_, &TimelineView::status_text, status_, &QLabel::setText);
     connect(source_, &QComboBox::activated, this, &TimelinePanel::follow);
     connect(&workbench, &Workbench::shown_changed, this, [this] {
@@ -103,15 +94,7 @@ MemoryPanel::MemoryPanel(TimelinePanel& timeline, const ActionSet& actions, QWid
     mode_->setAccessibleName(tr("Curves over time, or bars of the peaks"));
     mode_->addItems({tr("over time"), tr("peaks of ranks")});
     status_ = elastic();
-    auto* bar = new QHBoxLayout;
-    bar->setContentsMargins(6, 3, 6, 3);
-    bar->addWidget(mode_);
-    bar->addWidget(status_, 1);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(0);
-    layout->addLayout(bar);
-    layout->addWidget(view_, 1);
+    fill_below_bar(mode_, status_, view_);
     TimelineView* other = timeline.view();
     connect(mode_, &QComboBox::currentIndexChanged, this, [this](int index) {
         view_->set_mode(index == 1 ? MemoryView::Mode::Bars : MemoryView::Mode::Curves);
