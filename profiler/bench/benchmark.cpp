@@ -71,6 +71,20 @@ RotatedBuffers::RotatedBuffers(Backend& backend, std::size_t bytes, std::size_t 
     }
 }
 
+RotatedProduct::RotatedProduct(Backend& backend, std::int64_t size)
+    : backend_(backend),
+      size_(size),
+      a_(backend, static_cast<std::size_t>(size * size) * 4),
+      b_(backend, static_cast<std::size_t>(size * size) * 4),
+      c_(backend, static_cast<std::size_t>(size * size) * 4) {}
+
+void RotatedProduct::operator()(std::int64_t index) const {
+    const auto view = [&](const RotatedBuffers& of) {
+        return MatrixView{of.at(index), DType::F32, size_, size_, size_};
+    };
+    backend_.gemm(view(a_), false, view(b_), false, view(c_), false);
+}
+
 std::string_view precision_name(DType dtype) {
     switch (dtype) {
         case DType::BF16:

@@ -61,6 +61,18 @@ class RotatedBuffers {
     std::vector<Buffer> buffers_;
 };
 
+// A square product in fp32 over rotated buffers: what is timed beside something else.
+class RotatedProduct {
+  public:
+    RotatedProduct(Backend& backend, std::int64_t size);
+    void operator()(std::int64_t index) const;
+
+  private:
+    Backend& backend_;
+    std::int64_t size_;
+    RotatedBuffers a_, b_, c_;
+};
+
 std::string_view precision_name(DType dtype);  // "fp32", "bf16"
 // Precisions that this backend multiplies matrices in.
 std::vector<DType> product_types(const Backend& backend);

@@ -1,6 +1,8 @@
 // More ranks than cores: a blocking collective waits until the system has run every member. Products alone
 // and products with an all-reduce after each, by all ranks at once; what the latter takes beyond the former
 // is the wait.
+#include <functional>
+
 #include "profiler/bench/benchmarks.hpp"
 
 namespace tw {
@@ -8,14 +10,8 @@ namespace tw {
 void run_crowd(BenchContext& c) {
     Backend& b = *c.backend;
     constexpr std::int64_t kSize = 448, kFloats = std::int64_t{1} << 14;
-    const RotatedBuffers x(b, kSize * kSize * 4), y(b, kSize * kSize * 4), z(b, kSize * kSize * 4),
-        sum(b, kFloats * 4);
-    const auto product = [&](std::int64_t i) {
-        const auto view = [&](const RotatedBuffers& of) {
-            return MatrixView{of.at(i), DType::F32, kSize, kSize, kSize};
-        };
-        b.gemm(view(x), false, view(y), false, view(z), false);
-    };
+    const RotatedProduct product(b, kSize);
+    const RotatedBuffers sum(b, kFloats * 4);
     const auto point = [&](const char* what) {
         SampleSeries s;
         s.benchmark = "crowd";
@@ -24,7 +20,7 @@ void run_crowd(BenchContext& c) {
                    {"cores", static_cast<double>(c.team->size())}};
         return s;
     };
-    c.sample_together(point("product"), product, true);
+    c.sample_together(point("product"), std::cref(product), true);
     c.sample_together(
         point("product, all_reduce"),
         [&](std::int64_t i) {

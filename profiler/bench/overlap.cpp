@@ -1,5 +1,7 @@
 // A product and an all-reduce, each alone and both at once: how much of a transfer hides behind arithmetic,
 // and what both lose.
+#include <functional>
+
 #include "profiler/bench/benchmarks.hpp"
 
 namespace tw {
@@ -7,14 +9,8 @@ namespace tw {
 void run_overlap(BenchContext& c) {
     Backend& b = *c.backend;
     constexpr std::int64_t kSize = 768, kFloats = std::int64_t{1} << 20;
-    const RotatedBuffers x(b, kSize * kSize * 4), y(b, kSize * kSize * 4), z(b, kSize * kSize * 4),
-        sum(b, kFloats * 4);
-    const auto product = [&](std::int64_t i) {
-        const auto view = [&](const RotatedBuffers& of) {
-            return MatrixView{of.at(i), DType::F32, kSize, kSize, kSize};
-        };
-        b.gemm(view(x), false, view(y), false, view(z), false);
-    };
+    const RotatedProduct product(b, kSize);
+    const RotatedBuffers sum(b, kFloats * 4);
     const auto reduce = [&](std::int64_t i) {
         return c.team->measuring()->all_reduce(sum.tensor(i, DType::F32, {kFloats}));
     };
@@ -24,7 +20,7 @@ void run_overlap(BenchContext& c) {
         s.variant = what;
         return s;
     };
-    c.sample_together(point("product"), product);
+    c.sample_together(point("product"), std::cref(product));
     c.sample_together(point("all_reduce"), [&](std::int64_t i) { (void)reduce(i)->wait(); });
     c.sample_together(point("both"), [&](std::int64_t i) {
         const RequestPtr request = reduce(i);
