@@ -2,7 +2,8 @@
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  # Without the sloppiness nothing that uses a precompiled header is cached (ccache's manual, "Precompiled headers").
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()
 
 function(trainwright_options target)
@@ -35,6 +36,9 @@ function(trainwright_library folder)
   add_library(tw_${folder} STATIC ${sources})
   trainwright_options(tw_${folder})
   target_link_libraries(tw_${folder} PUBLIC ${ARG_PUBLIC})
+  if(NOT folder STREQUAL base)
+    reuse_precompiled(tw_${folder} tw_models)
+  endif()
 endfunction()
 
 function(trainwright_binary name source)
