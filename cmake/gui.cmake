@@ -48,6 +48,8 @@ if(TW_GUI_FOUND)
   gui_options(tw_gui)
   target_link_libraries(tw_gui PUBLIC tw_planner tw_gui_view Qt6::Widgets Qt6::Svg Qt6::PrintSupport QCustomPlotQt6::QCustomPlotQt6)
   precompiled_headers(tw_gui ${CMAKE_SOURCE_DIR}/cmake/precompiled.hpp <QtWidgets/QtWidgets>)
+  # qcustomplot.h wants Qt's keywords, which the precompiled headers are without.
+  set_source_files_properties(gui/widgets/plot.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   if(TRAINWRIGHT_GUI_UNITY)
     set_target_properties(tw_gui PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
     file(GLOB timeline_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/gui/widgets/timeline_*.cpp
