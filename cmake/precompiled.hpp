@@ -1,5 +1,5 @@
-// What most sources include of the standard library and of others' libraries, compiled once (cmake/precompiled_headers.cmake).
-// Headers of our own do not belong here: each would rebuild everything when it changes.
+// What most sources include of other libraries, compiled once (cmake/precompiled_headers.cmake). No header of
+// ours belongs here: each would rebuild everything when it changes.
 #pragma once
 
 #include <algorithm>

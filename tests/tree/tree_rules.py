@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Rules of the tree: who may include whom, where a dependency may appear, how long a file may be, that links lead somewhere.
 
-    tree_rules.py includes|length|format|links [--root FOLDER]
+    tree_rules.py includes|precompiled|length|format|links [--root FOLDER]
 
 Prints every violation as FILE:LINE: what is wrong (and what is allowed), and exits 1 where there is one. docs/adr/0005 says
 why; tests/tree/tree_rules_test.py proves that each rule finds what it forbids.
@@ -30,7 +30,7 @@ ALLOWED = {
 # (what, pattern of the included header, pattern of the files that may include it)
 DEPENDENCIES = [
     ("CLI11", r"CLI/.*", r"(tests/)?cli/.*"),
-    ("nlohmann json (use base/json.hpp)", r"nlohmann/.*", r"base/json\.(hpp|cpp)"),
+    ("nlohmann json (use base/json.hpp)", r"nlohmann/.*", r"base/json\.(hpp|cpp)|cmake/precompiled\.hpp"),
     ("pugixml", r"pugixml.*", r"(tests/)?models/formats/.*"),
     ("Qt", r"Q[A-Z]\w*|Qt\w+/.*|qcustomplot\.h", r"(tests/)?gui/(?!view/).*"),
     ("CUDA", r"cuda.*|cublas.*|cudnn.*|cub/.*", r"(tests/)?real_exec/(backend|comm)/.*"),
@@ -92,6 +92,63 @@ def check_includes(root):
     return found
 
 
+# What comes precompiled is there for every source of a build by g++, included or not; elsewhere it is missing. Header ->
+# names of it, less those that other headers of libstdc++ bring along.
+PRECOMPILED = {
+    "algorithm": r"std::(?:ranges::)?(?:(?:stable_|nth_|partial_)?sort|(?:upper|lower)_bound|equal_range|find(?:_if\w*)?|count(?:_if)?"
+                 r"|(?:any|all|none)_of|(?:min|max|minmax)_element|clamp|reverse|rotate|unique|remove(?:_if)?|copy(?:_\w+)?|transform"
+                 r"|fill(?:_n)?|is_sorted|(?:next|prev)_permutation|mismatch|binary_search|for_each|shuffle|merge|nth_element)\b",
+    "array": r"std::array\b",
+    "charconv": r"std::(?:from|to)_chars\b",
+    "cmath": r"std::(?:sqrt|pow|exp2?|log(?:2|10|1p)?|expm1|floor|ceil|trunc|l{0,2}round|is(?:finite|nan|inf)|fabs|sin|cos|tanh?|hypot"
+             r"|fmod|ldexp|frexp|erf|cbrt|lgamma|nextafter|copysign)\b",
+    "cstdint": r"std::u?int(?:8|16|32|64)_t\b",
+    "filesystem": r"std::filesystem\b",
+    "fstream": r"std::[io]?fstream\b",
+    "functional": r"std::(?:function|invoke|reference_wrapper)\b",
+    "limits": r"std::numeric_limits\b",
+    "map": r"std::(?:multi)?map\b",
+    "memory": r"std::(?:(?:unique|shared|weak)_ptr|make_(?:unique|shared))\b",
+    "numeric": r"std::(?:accumulate|iota|inner_product|partial_sum|gcd|lcm|midpoint|(?:in|ex)clusive_scan)\b",
+    "optional": r"std::(?:optional|nullopt)\b",
+    "set": r"std::(?:multi)?set\b",
+    "span": r"std::(?:span|as_bytes)\b",
+    "sstream": r"std::[io]?stringstream\b",
+    "string": r"std::(?:string|to_string|getline)\b",
+    "string_view": r"std::string_view\b",
+    "tuple": r"std::(?:tuple|tie|make_tuple)\b",
+    "vector": r"std::vector\b",
+    "boost/graph/adjacency_list.hpp": r"boost::adjacency_list\b",
+    "fmt/format.h": r"\bfmt::\w",
+}
+# By the standard, or in every library that there is.
+BRINGS = {"string": {"string_view"}, "sstream": {"string", "string_view"}, "map": {"tuple"}, "memory": {"tuple"},
+          "functional": {"tuple", "array"}, "fmt/ranges.h": {"fmt/format.h"}}
+SPOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+
+
+def check_precompiled(root):
+    texts = {p.as_posix(): (root / p).read_text(encoding="utf-8", errors="replace") for p in tracked(root, CPP)}
+    included = {name: [m.group(2) for m in map(INCLUDE.match, text.splitlines()) if m] for name, text in texts.items()}
+    found = []
+    for name, text in texts.items():
+        reached, todo, headers = {name}, [name], set()
+        while todo:
+            for header in included[todo.pop()]:
+                if header not in texts:
+                    headers |= {header} | BRINGS.get(header, set())
+                elif header not in reached:
+                    reached.add(header)
+                    todo.append(header)
+        code = SPOKEN.sub(lambda m: "\n" * m.group().count("\n"), text)
+        for header, names in PRECOMPILED.items():
+            match = None if header in headers else re.search(names, code)
+            if match:
+                line = code.count("\n", 0, match.start()) + 1
+                found.append(f"{name}:{line}: {match.group()} needs <{header}>, which neither it nor what it includes of ours includes")
+    return found
+
+
 def check_length(root):
     found = []
     for path in tracked(root, COUNTED):
@@ -132,7 +189,7 @@ def check_links(root):
     return found
 
 
-RULES = {"includes": check_includes, "length": check_length, "format": check_format, "links": check_links}
+RULES = {"includes": check_includes, "precompiled": check_precompiled, "length": check_length, "format": check_format, "links": check_links}
 
 
 def main():

@@ -77,6 +77,22 @@ class Includes(unittest.TestCase):
         self.assertEqual(len(self.violations({"sim/a.cpp": '#include "../base/x.hpp"\n'})), 1)
 
 
+class Precompiled(unittest.TestCase):
+    def test_what_is_only_precompiled_is_found(self):
+        files = {"base/a.hpp": "#pragma once\n#include <vector>\n",
+                 "base/a.cpp": '#include "base/a.hpp"\nstd::vector<int> v;\n// std::map\nauto s = "std::set";\n',
+                 "base/b.cpp": '#include "base/a.hpp"\nstd::vector<int> v;\nstd::optional<int> o;\n',
+                 "base/c.cpp": "#include <fmt/ranges.h>\n#include <map>\nauto s = fmt::format(x); std::tuple<> t;\n"}
+        with Tree(files) as root:
+            self.assertEqual([v.split(" needs")[0] for v in tree_rules.check_precompiled(root)], ["base/b.cpp:3: std::optional"])
+
+    def test_every_precompiled_header_is_known(self):
+        text = (ROOT / "cmake/precompiled.hpp").read_text()
+        headers = {match.group(2) for match in map(tree_rules.INCLUDE.match, text.splitlines()) if match}
+        # Every header of the library brings what of <utility> is used; includes allows nlohmann's to one header alone.
+        self.assertEqual(headers - set(tree_rules.PRECOMPILED), {"utility", "nlohmann/json.hpp"})
+
+
 class Length(unittest.TestCase):
     def test_the_limit_is_a_limit(self):
         with Tree({"a.cpp": "\n" * 500, "b.cpp": "\n" * 501, "c.json": "\n" * 900}) as root:

@@ -12,6 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     tw::fuzz::require(std::isfinite(trace->span_s) && trace->span_s >= 0, "a span that is none");
     for (const tw::KinetoKernel& kernel : trace->kernels)
         tw::fuzz::require(kernel.count > 0 && kernel.shortest_s <= kernel.longest_s, "a kernel's times");
+    for (const tw::KinetoOperation& o : trace->operations)
+        tw::fuzz::require(o.count > 0 && o.median_s > 0 && o.median_s <= o.total_s * (1 + 1e-9),
+                          "an operation's times");
     for (std::size_t i = 1; i < trace->collectives.size(); ++i) {
         tw::fuzz::require(trace->collectives[i - 1].start_ns <= trace->collectives[i].start_ns,
                           "collectives out of order");
