@@ -11,7 +11,6 @@
 #include <QStatusBar>
 #include <QToolButton>
 #include <QUndoCommand>
-#include <QVBoxLayout>
 
 #include "gui/actions.hpp"
 #include "gui/widgets/breakdown_bars.hpp"
@@ -39,11 +38,11 @@ namespace {
 // One change of what a timeline shows; a zoom made of many notches is undone at once.
 class ViewEdit : public QUndoCommand {
   public:
-    ViewEdit(TimelineView* view, const ViewState& before, const ViewState& after, ViewChange change)
+    ViewEdit(TimelineView* view, ViewState before, ViewState after, ViewChange change)
         : QUndoCommand(QObject::tr("Change of view")),
           view_(view),
-          before_(before),
-          after_(after),
+          before_(std::move(before)),
+          after_(std::move(after)),
           change_(change) {}
     void redo() override {
         if (view_ && !first_) view_->set_state(after_);
@@ -119,11 +118,7 @@ void MainWindow::make_panels() {
     profile_ = new ProfilePanel(workbench_, actions);
     run_ = new RunPanel(workbench_, actions);
     problems_ = new ProblemsPanel(workbench_);
-    range_ = new Panel("range", tr("Range"));
-    range_sums_ = new RangePanel(range_);
-    auto* layout = new QVBoxLayout(range_);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->addWidget(range_sums_);
+    range_ = new RangePanel;
     panels_ = {setup_,    editor_,  plans_,   pareto_, timeline_, memory_,  why_,
                topology_, compare_, profile_, run_,    range_,    problems_};
 }
@@ -135,6 +130,7 @@ void MainWindow::make_docks() {
         dock->setWidget(panel);
         dock->setFeatures(QDockWidget::DockWidgetMovable | QDockWidget::DockWidgetFloatable |
                           QDockWidget::DockWidgetClosable);
+        connect(dock, &QDockWidget::visibilityChanged, panel, &Panel::set_seen);
         docks_.push_back(dock);
     }
 }
@@ -255,7 +251,7 @@ void MainWindow::follow_title() {
 }
 
 void MainWindow::link_views() {
-    range_sums_->set_view(timeline_->view());
+    range_->set_view(timeline_->view());
     const auto keep = [this](TimelineView* view) {
         connect(view, &TimelineView::view_changed, this,
                 [this, view](const ViewState& before, const ViewState& after, ViewChange change) {

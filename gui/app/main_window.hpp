@@ -129,8 +129,7 @@ class MainWindow : public QMainWindow {
     ProfilePanel* profile_ = nullptr;
     RunPanel* run_ = nullptr;
     ProblemsPanel* problems_ = nullptr;
-    Panel* range_ = nullptr;
-    RangePanel* range_sums_ = nullptr;
+    RangePanel* range_ = nullptr;
     CommandPalette* palette_ = nullptr;
     KeySheet* keys_ = nullptr;
     QMenu* recent_ = nullptr;

@@ -113,7 +113,8 @@ void MainWindow::handle_views() {
         {"view.plans", plans_},        {"view.pareto", pareto_},   {"view.timeline", timeline_},
         {"view.memory", memory_},      {"view.why", why_},         {"view.topology", topology_},
         {"view.compare", compare_},    {"view.profile", profile_}, {"view.run", run_},
-        {"view.plan_editor", editor_}, {"view.setup", setup_},     {"view.problems", problems_}};
+        {"view.plan_editor", editor_}, {"view.setup", setup_},     {"view.range", range_},
+        {"view.problems", problems_}};
     for (const auto& [id, panel] : views)
         actions_->handle(id, [this, panel = panel] { show_panel(panel); });
     actions_->handle("view.next_panel", [this] { step_panel(1); });
@@ -155,12 +156,12 @@ void MainWindow::perform_in_plot(std::string_view id) {
 void MainWindow::copy() {
     if (auto* line = qobject_cast<QLineEdit*>(QApplication::focusWidget())) return line->copy();
     Panel* panel = current_panel();
-    if (panel == timeline_ || panel == range_) {
-        if (timeline_->view()->range()) {
-            range_sums_->copy();
-            say(tr("copied the sums of the range"));
-        }
-        return;
+    const TimelineView* timeline = current_timeline();  // perhaps one of those that are compared
+    if (panel == timeline_ || panel == range_ || timeline != timeline_->view()) {
+        const QString text = timeline->text_to_copy();
+        if (text.isEmpty()) return say(tr("Select a range or a task to copy it."));
+        QApplication::clipboard()->setText(text);
+        return say(timeline->range() ? tr("copied the sums of the range") : tr("copied the task"));
     }
     QTableView* table = panel->table();
     if (auto* view = qobject_cast<TableView*>(table)) {

@@ -86,8 +86,9 @@ void MainWindow::export_view() {
 }
 
 void MainWindow::export_table() {
-    Panel* panel = current_panel();
-    QTableView* table = panel->table() != nullptr ? panel->table() : this->panel("plans")->table();
+    // Views without a table of their own stand for the plans.
+    Panel* panel = current_panel()->table() != nullptr ? current_panel() : this->panel("plans");
+    QTableView* table = panel->table();
     const QString path = ask_save_name(this, tr("Export table"), panel->objectName() + ".csv",
                                        tr("Tables (*.csv *.tsv *.json)"));
     if (path.isEmpty()) return;

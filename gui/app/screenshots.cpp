@@ -11,7 +11,9 @@
 #include <unordered_map>
 
 #include "gui/app/main_window.hpp"
+#include "gui/view/trace_model.hpp"
 #include "gui/widgets/panel.hpp"
+#include "gui/widgets/plans_panel.hpp"
 #include "gui/widgets/run_panel.hpp"
 #include "gui/widgets/timeline_view.hpp"
 #include "gui/widgets/trace_panels.hpp"
@@ -86,6 +88,19 @@ QImage few_colours(const QImage& picture) {
     return small;
 }
 
+// The last step as a range, on every rank's own track.
+void choose_step(TimelineView& view) {
+    const auto& trace = view.trace();
+    if (!trace) return;
+    RangeSelection range{trace->begin(), trace->end(), {}};
+    const auto& ends = trace->step_ends();
+    if (!ends.empty()) range.end = ends.back();
+    if (ends.size() > 1) range.begin = ends[ends.size() - 2];
+    for (const ModelRank& rank : trace->ranks())
+        if (rank.lane_begin < rank.lane_end) range.lanes.push_back(rank.lane_begin);
+    view.set_range(range);
+}
+
 bool save(const QPixmap& picture, const QString& path) {
     const QImage image = few_colours(picture.toImage().convertToFormat(QImage::Format_RGB32));
     return image.save(path, "PNG", 0);  // 0: smallest
@@ -138,8 +153,12 @@ QString write_screenshots(MainWindow& window, const ScreenshotOptions& options, 
     for (Panel* panel : window.panels()) {
         const QString name = panel->objectName();
         if (!wrong.isEmpty() || (!options.only.isEmpty() && options.only != name)) continue;
+        // Alone there is room for the plans that cannot run, too; sums need a range.
+        if (panel == window.plans()) window.plans()->set_show_infeasible(true);
+        if (name == "range") choose_step(*window.timeline()->view());
         window.show_only(panel);
         wrong = take(name);
+        if (panel == window.plans()) window.plans()->set_show_infeasible(false);
     }
     window.show_only(nullptr);
     return wrong;

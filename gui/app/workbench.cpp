@@ -186,7 +186,7 @@ void Workbench::set_found(std::vector<PlanEntry> found, std::vector<PlanEntry> i
     for (PlanEntry& entry : kept)
         all.push_back(std::move(entry));
     plans_ = std::move(all);
-    Q_EMIT plans_changed();
+    tell_plans();
     if (last && shown_.id == 0 && !plans_.empty() && plans_.front().feasible()) {
         const auto plan = std::make_shared<const ParallelPlan>(plans_.front().plan);
         show_plan(plans_.front().id, plan, plan);
@@ -194,6 +194,11 @@ void Workbench::set_found(std::vector<PlanEntry> found, std::vector<PlanEntry> i
 }
 
 // --- plans
+
+void Workbench::tell_plans() {
+    tell_apart(plans_);
+    Q_EMIT plans_changed();
+}
 
 const PlanEntry* Workbench::plan(int id) const {
     const auto found = std::ranges::find_if(plans_, [&](const PlanEntry& entry) { return entry.id == id; });
@@ -203,7 +208,7 @@ const PlanEntry* Workbench::plan(int id) const {
 int Workbench::add_plan(PlanEntry entry) {
     entry.id = next_id_++;
     plans_.push_back(std::move(entry));
-    Q_EMIT plans_changed();
+    tell_plans();
     return plans_.back().id;
 }
 
@@ -216,11 +221,11 @@ void Workbench::remove_plan(int id) {
         tr("Remove plan"),
         [this, id] {
             std::erase_if(plans_, [&](const PlanEntry& e) { return e.id == id; });
-            Q_EMIT plans_changed();
+            tell_plans();
         },
         [this, copy] {
             plans_.push_back(*copy);
-            Q_EMIT plans_changed();
+            tell_plans();
         });
 }
 
@@ -277,13 +282,13 @@ void Workbench::keep_plan() {
         tr("Keep plan"),
         [this, kept] {
             plans_.push_back(*kept);
-            Q_EMIT plans_changed();
+            tell_plans();
             const auto plan = std::make_shared<const ParallelPlan>(kept->plan);
             show_plan(kept->id, plan, plan);
         },
         [this, kept, id = shown_.id, was = shown_.plan, base = shown_.base] {
             std::erase_if(plans_, [&](const PlanEntry& e) { return e.id == kept->id; });
-            Q_EMIT plans_changed();
+            tell_plans();
             show_plan(id, was, base);
         });
 }

@@ -172,6 +172,7 @@ class Workbench : public QObject {
     void show_plan(int id, std::shared_ptr<const ParallelPlan> plan,
                    std::shared_ptr<const ParallelPlan> base);
     void simulate_shown();
+    void tell_plans();  // plans_ has changed
     void set_pin(int side, int id);
     void set_found(std::vector<PlanEntry> found, std::vector<PlanEntry> infeasible, bool last);
     void take_opened(const QString& path, Opened opened);

@@ -250,7 +250,7 @@ void Workbench::take_session(const QString& path, const Session& session) {
     }
     session_path_ = path;
     Q_EMIT setup_changed();
-    Q_EMIT plans_changed();
+    tell_plans();
     Q_EMIT pins_changed();
     Q_EMIT measured_changed();
     make_study_of_setup();

@@ -84,7 +84,10 @@ int PlansModel::columnCount(const QModelIndex& parent) const {
 
 const PlanEntry* PlansModel::entry(const QModelIndex& index) const {
     if (!index.isValid() || index.row() >= rowCount()) return nullptr;
-    return workbench_.plan(ids_[static_cast<std::size_t>(index.row())]);
+    // Rows are the plans in their order; between a change of the plans and ours they may differ.
+    const auto row = static_cast<std::size_t>(index.row());
+    const std::vector<PlanEntry>& plans = workbench_.plans();
+    return row < plans.size() && plans[row].id == ids_[row] ? &plans[row] : workbench_.plan(ids_[row]);
 }
 
 QModelIndex PlansModel::index_of(int id) const {

@@ -3,6 +3,7 @@
 
 #include <QAbstractTableModel>
 #include <QStringList>
+#include <string>
 #include <vector>
 
 #include "gui/item_models/value_sort.hpp"

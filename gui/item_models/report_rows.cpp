@@ -57,6 +57,12 @@ const Figure kFigures[] = {
     {"money a step", [](const SimulationReport& r) { return r.usd_per_step; }, money, true, false},
 };
 
+// "+2.1 %"; what rounds to nothing has no sign.
+std::string signed_text(double value, const char* unit) {
+    if (std::abs(value) < 0.05) return fmt::format("0.0 {}", unit);
+    return fmt::format("{:+.1f} {}", value, unit);
+}
+
 Tone tone_of(double difference, bool less_is_better) {
     if (std::abs(difference) < 5e-4) return Tone::Faint;
     return (difference < 0) == less_is_better ? Tone::Good : Tone::Bad;
@@ -69,7 +75,7 @@ Cell duration_cell(double seconds) {
 }
 
 Cell change_cell(double relative, bool less_is_better) {
-    return {text(fmt::format("{:+.1f} %", 100 * relative)), relative, tone_of(relative, less_is_better)};
+    return {text(signed_text(100 * relative, "%")), relative, tone_of(relative, less_is_better)};
 }
 
 std::vector<TableColumn> figure_columns(const QString& before, const QString& after) {
@@ -89,8 +95,8 @@ TableRows figure_rows(const SimulationReport* before, const SimulationReport* af
         if (std::isnan(a) || std::isnan(b) || a == 0) {
             row.push_back({QString(), std::nan("")});
         } else if (figure.points) {
-            row.push_back({text(fmt::format("{:+.1f} pt", 100 * (b - a))), b - a,
-                           tone_of(b - a, figure.less_is_better)});
+            row.push_back(
+                {text(signed_text(100 * (b - a), "pt")), b - a, tone_of(b - a, figure.less_is_better)});
         } else {
             row.push_back(change_cell(b / a - 1, figure.less_is_better));
         }
@@ -176,17 +182,19 @@ TableRows alternative_rows(const std::vector<Alternative>& alternatives, bool ne
     return rows;
 }
 
-std::vector<TableColumn> comparison_columns(const QString& first, const QString& second) {
-    return {
-        {"Instruction"},         {"Stage", {}, {}, true},
-        {"Count", {}, {}, true}, {first, {}, "s", true},
-        {second, {}, "s", true}, {"Difference", QObject::tr("(%1 - %2) / %2").arg(first, second), "1", true}};
+std::vector<TableColumn> comparison_columns(const QString& first, const QString& second, bool against_first) {
+    const QString &of = against_first ? second : first, &to = against_first ? first : second;
+    return {{"Instruction"},         {"Stage", {}, {}, true},
+            {"Count", {}, {}, true}, {first, {}, "s", true},
+            {second, {}, "s", true}, {"Δ", QObject::tr("(%1 - %2) / %2").arg(of, to), "1", true}};
 }
 
-TableRows comparison_rows(const TraceComparison& comparison) {
+TableRows comparison_rows(const TraceComparison& comparison, bool against_first) {
     TableRows rows;
     for (const ErrorRow& row : comparison.rows) {
-        const double error = row.relative_error();
+        const double error = !against_first        ? row.relative_error()
+                             : row.predicted_s > 0 ? row.measured_s / row.predicted_s - 1
+                                                   : 0;
         const bool large = std::abs(error) > 0.10;
         rows.push_back(
             {{text(to_string(row.opcode))},
@@ -195,7 +203,7 @@ TableRows comparison_rows(const TraceComparison& comparison) {
              duration_cell(row.predicted_s),
              {text(format_duration(row.measured_s)), row.measured_s, Tone::Plain,
               row.measured_sigma_s > 0 ? "± " + text(format_duration(row.measured_sigma_s)) : QString()},
-             {text(fmt::format("{:+.1f} %", 100 * error)), error, large ? Tone::Warning : Tone::Plain}});
+             {text(signed_text(100 * error, "%")), error, large ? Tone::Warning : Tone::Plain}});
     }
     return rows;
 }

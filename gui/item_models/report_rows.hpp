@@ -29,8 +29,9 @@ std::vector<TableColumn> alternative_columns(bool neighbours);
 TableRows alternative_rows(const std::vector<Alternative>& alternatives, bool neighbours);
 
 // Columns: opcode, stage, count, A, B, difference.
-std::vector<TableColumn> comparison_columns(const QString& first, const QString& second);
-TableRows comparison_rows(const TraceComparison& comparison);
+// Δ is the first's against the second's (a prediction against what was measured), or the other way round.
+std::vector<TableColumn> comparison_columns(const QString& first, const QString& second, bool against_first);
+TableRows comparison_rows(const TraceComparison& comparison, bool against_first);
 
 Cell duration_cell(double seconds);
 Cell change_cell(double relative, bool less_is_better = true);  // "+3.2 %", green where better

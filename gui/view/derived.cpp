@@ -48,8 +48,8 @@ std::shared_ptr<const DerivedTrace> derive(const TraceModel& model) {
         out->bubbles.push_back(std::move(idle));
         out->exposed.push_back(std::move(exposed));
     }
-    if (model.source() == nullptr) return out;
     out->flows = FlowIndex(model);
+    if (model.source() == nullptr) return out;
     const Rendezvous met = match_rendezvous(*model.source());
     const CriticalPath path = critical_path(*model.source(), met);
     out->path_length = path.length;

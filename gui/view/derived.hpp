@@ -23,7 +23,7 @@ struct DerivedTrace {
     [[nodiscard]] bool is_on_path(TaskId task) const;
 };
 
-// Foreign traces have bubbles alone. O(n log n).
+// Foreign traces have bubbles and the arrows of their file. O(n log n).
 std::shared_ptr<const DerivedTrace> derive(const TraceModel& model);
 
 }  // namespace tw

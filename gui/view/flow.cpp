@@ -102,30 +102,46 @@ TaskId next_compute(const TraceModel& model, TaskId task, bool backwards) {
     return find(!forward, i.stage);
 }
 
+// The arrow that leaves a task of a foreign trace, or the one that reaches it; of several the first.
+TaskId along_arrow(const FlowIndex& flows, TaskId task, bool backwards) {
+    for (const std::uint32_t position : flows.members_in(task, task + 1)) {
+        const auto way = flows.meeting_at(position);
+        const auto at = std::find(way.begin(), way.end(), task);
+        if (backwards && at != way.begin()) return *(at - 1);
+        if (!backwards && at + 1 != way.end()) return *(at + 1);
+    }
+    return kNoTask;
+}
+
 }  // namespace
 
-FlowIndex::FlowIndex(const TraceModel& model) {
-    if (model.source() == nullptr) return;
-    const Rendezvous met = match_rendezvous(*model.source());
-    begin_.reserve(met.begin.size());
-    begin_.push_back(0);
-    members_.reserve(met.members.size());
-    for (std::size_t m = 0; m < met.size(); ++m) {
-        for (const EventRef ref : met.members_of(m)) {
-            if (const TaskId task = model.task_of(ref); task != kNoTask) members_.push_back(task);
+FlowIndex::FlowIndex(const TraceModel& model) : met_(model.flows()) {
+    if (model.source() != nullptr) {
+        const Rendezvous met = match_rendezvous(*model.source());
+        auto own = std::make_shared<Meetings>();
+        own->begin.reserve(met.begin.size());
+        own->members.reserve(met.members.size());
+        for (std::size_t m = 0; m < met.size(); ++m) {
+            for (const EventRef ref : met.members_of(m)) {
+                if (const TaskId task = model.task_of(ref); task != kNoTask) own->members.push_back(task);
+            }
+            own->begin.push_back(static_cast<std::uint32_t>(own->members.size()));
         }
-        begin_.push_back(static_cast<std::uint32_t>(members_.size()));
+        met_ = std::move(own);
     }
-    by_task_.resize(members_.size());
+    if (met_ == nullptr) return;
+    const std::vector<TaskId>& members = met_->members;
+    by_task_.resize(members.size());
     std::iota(by_task_.begin(), by_task_.end(), 0U);
-    std::sort(by_task_.begin(), by_task_.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return members_[a] < members_[b]; });
+    std::sort(by_task_.begin(), by_task_.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return std::pair(members[a], a) < std::pair(members[b], b);
+    });
 }
 
 std::span<const std::uint32_t> FlowIndex::members_in(TaskId first, TaskId last) const {
     const auto below = [&](TaskId bound) {
         return std::partition_point(by_task_.begin(), by_task_.end(),
-                                    [&](std::uint32_t p) { return members_[p] < bound; });
+                                    [&](std::uint32_t p) { return met_->members[p] < bound; });
     };
     const auto from = below(first);
     const auto to = last > first ? below(last) : from;
@@ -133,8 +149,13 @@ std::span<const std::uint32_t> FlowIndex::members_in(TaskId first, TaskId last) 
 }
 
 std::span<const TaskId> FlowIndex::meeting_at(std::uint32_t position) const {
-    const auto after = std::upper_bound(begin_.begin(), begin_.end(), position);
-    return members(static_cast<std::size_t>(after - begin_.begin()) - 1);
+    const auto after = std::upper_bound(met_->begin.begin(), met_->begin.end(), position);
+    return members(static_cast<std::size_t>(after - met_->begin.begin()) - 1);
+}
+
+TaskId FlowIndex::next_of(std::uint32_t position) const {
+    const auto after = std::upper_bound(met_->begin.begin(), met_->begin.end(), position);
+    return position + 1 < *after ? met_->members[position + 1] : kNoTask;
 }
 
 std::span<const TaskId> FlowIndex::partners(TaskId task) const {
@@ -143,12 +164,15 @@ std::span<const TaskId> FlowIndex::partners(TaskId task) const {
 }
 
 std::size_t FlowIndex::bytes() const {
-    return begin_.capacity() * sizeof(std::uint32_t) + members_.capacity() * sizeof(TaskId) +
-           by_task_.capacity() * sizeof(std::uint32_t);
+    const std::size_t met = met_ == nullptr ? 0
+                                            : met_->begin.capacity() * sizeof(std::uint32_t) +
+                                                  met_->members.capacity() * sizeof(TaskId);
+    return met + by_task_.capacity() * sizeof(std::uint32_t);
 }
 
 TaskId along_flow(const TraceModel& model, const FlowIndex& flows, TaskId task, bool backwards) {
-    if (task == kNoTask || model.source() == nullptr) return kNoTask;
+    if (task == kNoTask) return kNoTask;
+    if (model.source() == nullptr) return along_arrow(flows, task, backwards);
     const TraceEvent& e = *model.event(task);
     const Instruction& i = e.instruction;
     if (is_compute(i.opcode)) return next_compute(model, task, backwards);

@@ -129,7 +129,9 @@ void TraceModelBuilder::add_rank(TraceModel& model, const ProcessKey& key, Proce
         lane.rank = index;
         lane.name = thread.name.empty() ? fmt::format("thread {}", thread.number) : thread.name;
         if (thread.spans) lane.name += " spans";
+        thread.lane_begin = static_cast<std::uint32_t>(model.lanes_.size());
         filler.flush(lane);
+        thread.lane_end = static_cast<std::uint32_t>(model.lanes_.size());
         filler.tasks = {};
     }
     rank.lane_end = static_cast<std::uint32_t>(model.lanes_.size());
@@ -191,8 +193,9 @@ std::shared_ptr<const TraceModel> TraceModelBuilder::build(const LoadProgress& p
     for (const SimTime end : step_ends_)
         model->step_ends_.push_back(end - first);
     model->names_.assign(std::make_move_iterator(names_.begin()), std::make_move_iterator(names_.end()));
-    model->warnings_ = std::move(warnings_);
     filler.finish();
+    bind_flows(*model, first);
+    model->warnings_ = std::move(warnings_);
     *this = TraceModelBuilder();
     return model;
 }

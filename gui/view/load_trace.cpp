@@ -45,8 +45,19 @@ class ChromeLoader final : public TraceVisitor {
             case 'M':
                 metadata(event);
                 break;
+            case 's':
+                if (event.timed) flow(event, ForeignFlow::Part::Begin);
+                break;
+            case 't':
+                if (event.timed) flow(event, ForeignFlow::Part::Step);
+                break;
+            case 'f':
+                if (event.timed)
+                    flow(event,
+                         event.binds_enclosing ? ForeignFlow::Part::End : ForeignFlow::Part::EndAtNext);
+                break;
             default:
-                break;  // flows: their tasks are there without them
+                break;
         }
     }
 
@@ -134,7 +145,31 @@ class ChromeLoader final : public TraceVisitor {
     void complete(const ForeignEvent& event) {
         ForeignTask task = task_of(event);
         task.finish = task.start + std::max<std::int64_t>(0, event.duration_ps);
-        builder_.add(thread_of(event, event.category == "gpu_user_annotation"), task);
+        const auto thread = thread_of(event, event.category == "gpu_user_annotation");
+        builder_.add(thread, task);
+        if (event.bind_id.empty() || !(event.flow_in || event.flow_out)) return;
+        const auto part = event.flow_in && event.flow_out ? ForeignFlow::Part::Step
+                          : event.flow_in                 ? ForeignFlow::Part::End
+                                                          : ForeignFlow::Part::Begin;
+        builder_.add_flow({task.start, flow_key({"bind", event.bind_id}), thread, part});
+    }
+
+    void flow(const ForeignEvent& event, ForeignFlow::Part part) {
+        // Arrows of one number are apart where category or name differ.
+        const std::uint64_t key = flow_key({event.category, event.name, event.id});
+        builder_.add_flow({time_of(event), key, thread_of(event, false), part});
+    }
+
+    // FNV-1a: the same on every machine.
+    [[nodiscard]] std::uint64_t flow_key(std::initializer_list<std::string_view> words) const {
+        std::uint64_t hash = 14695981039346656037ULL ^ file_;
+        const auto mix = [&hash](unsigned char c) { hash = (hash ^ c) * 1099511628211ULL; };
+        for (const std::string_view word : words) {
+            for (const char c : word)
+                mix(static_cast<unsigned char>(c));
+            mix(0);
+        }
+        return hash;
     }
 
     void begin(const ForeignEvent& event) { open_[thread_of(event, false)].push_back(task_of(event)); }

@@ -36,7 +36,7 @@ struct TopologyLayout {
     [[nodiscard]] int device_at(double x, double y) const;  // rank, or -1
     [[nodiscard]] int node_at(double x, double y) const;    // index, or -1
 };
-TopologyLayout lay_out_topology(const Cluster& cluster, double width, double height, double largest = 40,
+TopologyLayout lay_out_topology(const Cluster& cluster, double width, double height, double largest = 64,
                                 double least = 7);
 
 // What one kind of group does to the links, over a step.

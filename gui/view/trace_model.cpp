@@ -142,6 +142,7 @@ std::size_t TraceModel::bytes() const {
                       bytes_of(ranks_) + bytes_of(nodes_) + bytes_of(names_);
     for (const std::string& name : names_)
         sum += name.capacity();
+    if (flows_ != nullptr) sum += bytes_of(flows_->begin) + bytes_of(flows_->members);
     return sum;
 }
 

@@ -42,6 +42,12 @@ struct ModelRank {
     std::vector<MemorySample> memory;  // foreign traces alone; see TraceModel::memory
 };
 
+// Tasks that meet: members[begin[m] .. begin[m + 1]) of meeting m, a flow's from its first task to its last.
+struct Meetings {
+    std::vector<std::uint32_t> begin = {0};
+    std::vector<TaskId> members;
+};
+
 struct ModelNode {
     std::string name;  // empty: the trace names no nodes
     std::uint32_t rank_begin = 0, rank_end = 0;
@@ -98,6 +104,9 @@ class TraceModel {
     [[nodiscard]] EventRef event_ref(TaskId task) const;       // needs source()
     [[nodiscard]] TaskId task_of(EventRef event) const;        // needs source(); O(log n)
 
+    // The arrows that a foreign file holds; null for our own traces, whose meetings follow from the report.
+    [[nodiscard]] const std::shared_ptr<const Meetings>& flows() const { return flows_; }
+
     // What it keeps beside the report.
     [[nodiscard]] std::size_t bytes() const;
     // What a reader could not place, one line a kind: unfinished spans, events of unknown phases.
@@ -120,6 +129,7 @@ class TraceModel {
     std::vector<std::uint16_t> stage_;
     std::vector<TaskKind> kind_;
     LevelOfDetail detail_;
+    std::shared_ptr<const Meetings> flows_;
     std::vector<std::string> names_;
     std::vector<std::string> memory_categories_;
     std::int64_t memory_capacity_ = 0;

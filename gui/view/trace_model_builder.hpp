@@ -26,6 +26,15 @@ struct ForeignTask {
     TaskKind kind = TaskKind::Annotation;
 };
 
+// An end of an arrow between two tasks of a foreign trace, as its file has it: an instant on a thread.
+struct ForeignFlow {
+    enum class Part : std::uint8_t { Begin, Step, End, EndAtNext };  // the last: at the next task to begin
+    SimTime time = 0;
+    std::uint64_t key = 0;  // the same for the ends of one arrow
+    std::uint32_t thread = 0;
+    Part part = Part::Begin;
+};
+
 // Foreign traces: threads of processes, named as they come.
 class TraceModelBuilder {
   public:
@@ -37,6 +46,7 @@ class TraceModelBuilder {
     // `spans` keeps the named spans of a device stream apart from its kernels.
     ThreadId thread(std::uint32_t file, std::int64_t process, std::int64_t thread, bool spans = false);
     void add(ThreadId thread, const ForeignTask& task) { threads_[thread].tasks.push_back(task); }
+    void add_flow(const ForeignFlow& end) { flows_.push_back(end); }
     void name_file(std::uint32_t file, std::string_view name);
     void name_process(std::uint32_t file, std::int64_t process, std::string_view name);
     void label_process(std::uint32_t file, std::int64_t process, std::string_view label);
@@ -65,6 +75,7 @@ class TraceModelBuilder {
         std::string name;
         std::int64_t sort = 0;
         std::vector<ForeignTask> tasks;
+        std::uint32_t lane_begin = 0, lane_end = 0;  // in the model, once it is built
     };
     struct Process {
         std::string name, label;
@@ -76,6 +87,8 @@ class TraceModelBuilder {
     struct Filler;
     Process& process(std::uint32_t file, std::int64_t number) { return processes_[{file, number}]; }
     void add_rank(TraceModel& model, const ProcessKey& key, Process& process);
+    void bind_flows(TraceModel& model, SimTime shift);
+    [[nodiscard]] TaskId task_of(const TraceModel& model, const ForeignFlow& end) const;
 
     std::string title_, origin_;
     std::map<ProcessKey, Process> processes_;
@@ -86,6 +99,7 @@ class TraceModelBuilder {
     std::unordered_map<std::string_view, std::uint32_t> name_ids_;
     std::vector<std::string> memory_categories_;
     std::vector<SimTime> step_ends_;
+    std::vector<ForeignFlow> flows_;
     std::vector<std::string> warnings_;
 };
 

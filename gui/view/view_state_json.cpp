@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -84,6 +86,7 @@ void read_range(const JsonObject& object, const Paths& paths, Errors& errors, Vi
         if (track.kind == TrackKind::Lane) selection.lanes.push_back(track.index);
     range.finish();
     std::sort(selection.lanes.begin(), selection.lanes.end());
+    selection.lanes.erase(std::unique(selection.lanes.begin(), selection.lanes.end()), selection.lanes.end());
     state.range = std::move(selection);
 }
 
@@ -158,8 +161,9 @@ Result<ViewState> view_state_from_json(const Json& json, const TraceModel& model
     if (const Json* ranks = object.find("ranks")) {
         if (!ranks->is_array()) object.error("ranks", "is not a list of ranks");
         for (const Json& rank : ranks->is_array() ? *ranks : Json::array()) {
-            if (rank.is_number_integer()) {
-                state.tracks.ranks.insert(rank.get<int>());
+            const auto number = rank.is_number_integer() ? rank.get<std::int64_t>() : -1;
+            if (number >= 0 && number <= std::numeric_limits<int>::max()) {
+                state.tracks.ranks.insert(static_cast<int>(number));
             } else {
                 object.error("ranks", "holds something that is no number of a rank");
             }
@@ -178,6 +182,7 @@ Result<ViewState> view_state_from_json(const Json& json, const TraceModel& model
             note.finish();
             state.notes.push_back(std::move(read));
         }
+        std::ranges::stable_sort(state.notes, {}, &TimeNote::begin);
     }
     object.finish();
     if (!errors.empty()) return errors;

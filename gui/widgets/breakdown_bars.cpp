@@ -8,7 +8,9 @@
 #include <array>
 
 #include "base/si_format.hpp"
+#include "gui/view/task_kind.hpp"
 #include "gui/widgets/theme.hpp"
+#include "gui/widgets/timeline_style.hpp"
 #include "sim/report/report.hpp"
 
 namespace tw::gui {
@@ -17,24 +19,43 @@ namespace {
 struct Part {
     const char* name;
     double TimeBreakdown::*seconds;
-    int colour;  // of series_colour
-    Qt::BrushStyle pattern;
+    TaskKind kind;  // whose colour and pattern it has
+    bool pale = false;
 };
 
-// Communication is hatched, so that colour is not all that tells it from computing.
+// Copies on the device take no time of their own: their kind stands for the bubble, in the ground's grey.
+constexpr TaskKind kIdle = TaskKind::Memory;
 constexpr std::array kParts = {
-    Part{"forward", &TimeBreakdown::forward, 0, Qt::SolidPattern},
-    Part{"backward", &TimeBreakdown::backward, 4, Qt::SolidPattern},
-    Part{"recompute", &TimeBreakdown::recompute, 7, Qt::SolidPattern},
-    Part{"optimizer", &TimeBreakdown::optimizer, 2, Qt::SolidPattern},
-    Part{"exposed tp", &TimeBreakdown::exposed_tp, 1, Qt::BDiagPattern},
-    Part{"exposed dp", &TimeBreakdown::exposed_dp, 5, Qt::BDiagPattern},
-    Part{"exposed pp", &TimeBreakdown::exposed_pp, 3, Qt::BDiagPattern},
-    Part{"exposed cp", &TimeBreakdown::exposed_cp, 1, Qt::FDiagPattern},
-    Part{"exposed ep", &TimeBreakdown::exposed_ep, 3, Qt::FDiagPattern},
-    Part{"host", &TimeBreakdown::host, 6, Qt::Dense6Pattern},
-    Part{"bubble", &TimeBreakdown::bubble, -1, Qt::SolidPattern},
+    Part{"forward", &TimeBreakdown::forward, TaskKind::Forward},
+    Part{"backward", &TimeBreakdown::backward, TaskKind::Backward},
+    Part{"recompute", &TimeBreakdown::recompute, TaskKind::Forward, /*pale=*/true},
+    Part{"optimizer", &TimeBreakdown::optimizer, TaskKind::Optimizer},
+    Part{"exposed tp", &TimeBreakdown::exposed_tp, TaskKind::TensorParallel},
+    Part{"exposed dp", &TimeBreakdown::exposed_dp, TaskKind::DataParallel},
+    Part{"exposed pp", &TimeBreakdown::exposed_pp, TaskKind::PipelineTransfer},
+    Part{"exposed cp", &TimeBreakdown::exposed_cp, TaskKind::TensorParallel, /*pale=*/true},
+    Part{"exposed ep", &TimeBreakdown::exposed_ep, TaskKind::ExpertParallel},
+    Part{"host", &TimeBreakdown::host, TaskKind::Host},
+    Part{"bubble", &TimeBreakdown::bubble, kIdle},
 };
+
+// The timeline's patterns as brushes; its bars along an edge need none beside solid colours.
+Qt::BrushStyle brush_of(Pattern pattern) {
+    switch (pattern) {
+        case Pattern::Rising:
+            return Qt::BDiagPattern;
+        case Pattern::Falling:
+            return Qt::FDiagPattern;
+        case Pattern::Horizontal:
+            return Qt::HorPattern;
+        case Pattern::Vertical:
+            return Qt::VerPattern;
+        case Pattern::Hollow:
+            return Qt::Dense6Pattern;
+        default:
+            return Qt::NoBrush;
+    }
+}
 
 }  // namespace
 
@@ -108,19 +129,14 @@ void BreakdownBars::paint(QPainter& painter, const QSizeF& size) const {
     double longest = 0;
     for (const RankReport& rank : report_->ranks)
         longest = std::max(longest, rank.breakdown.total());
-    const auto brush = [&](const Part& part) {
-        return part.colour < 0 ? QBrush(t.track.darker(is_dark(palette()) ? 70 : 108))
-                               : QBrush(series_colour(static_cast<std::size_t>(part.colour), palette()));
-    };
+    const TimelineStyle style = make_timeline_style(palette(), font());
     const auto fill = [&](const QRectF& box, const Part& part) {
-        QColor ground = brush(part).color();
-        if (part.pattern != Qt::SolidPattern) {
-            ground.setAlpha(110);
-            painter.fillRect(box, palette().color(QPalette::Base));
-        }
-        painter.fillRect(box, ground);
-        if (part.pattern != Qt::SolidPattern)
-            painter.fillRect(box, QBrush(brush(part).color(), part.pattern));
+        if (part.kind == kIdle) return painter.fillRect(box, t.track.darker(is_dark(palette()) ? 70 : 108));
+        const KindStyle& look = style.of(part.kind);
+        painter.fillRect(box, QColor::fromRgb(part.pale ? look.pale : look.fill));
+        // Communication is hatched, so that colour is not all that tells it from computing.
+        if (const Qt::BrushStyle pattern = brush_of(look.pattern); pattern != Qt::NoBrush)
+            painter.fillRect(box, QBrush(QColor::fromRgb(look.dark), pattern));
     };
     const double line = fontMetrics().height();
     place_legend(size.width(), [&](const Part& part, double x, double y) {

@@ -3,6 +3,7 @@
 
 #include <QWidget>
 #include <memory>
+#include <vector>
 
 namespace tw {
 struct SimulationReport;

@@ -50,6 +50,7 @@ ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidg
     : Panel("compare", tr("Compare"), parent), workbench_(workbench) {
     auto* bar = new QHBoxLayout;
     bar->setContentsMargins(6, 3, 6, 3);
+    bar->setSpacing(6);
     for (std::size_t side = 0; side < 2; ++side) {
         sides_[side] = new QComboBox;
         sides_[side]->setAccessibleName(side == 0 ? tr("Side A") : tr("Side B"));
@@ -76,7 +77,8 @@ ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidg
     };
     figure_table_ = table(tr("Figures of A and B"), figures_, figure_columns("A", "B"));
     field_table_ = table(tr("Fields in which the plans differ"), fields_, {{tr("Field")}, {"A"}, {"B"}});
-    instruction_table_ = table(tr("Instructions of A and B"), instructions_, comparison_columns("A", "B"));
+    instruction_table_ =
+        table(tr("Instructions of A and B"), instructions_, comparison_columns("A", "B", false));
     tabs_ = new QTabWidget;
     tabs_->setDocumentMode(true);
     tabs_->addTab(figure_table_, tr("Figures"));
@@ -94,10 +96,10 @@ ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidg
     const auto changed = [this] {
         fill_sides();
         stale_ = true;
-        if (isVisible()) compare();
+        if (is_seen()) compare();
     };
     connect(&workbench, &Workbench::plans_changed, this, [this] {
-        if (isVisible()) fill_sides();
+        if (is_seen()) fill_sides();
     });
     connect(&workbench, &Workbench::measured_changed, this, [this, changed] {
         if (!workbench_.measured().empty()) last_[1] = -static_cast<int>(workbench_.measured().size());
@@ -112,7 +114,7 @@ ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidg
     connect(&workbench, &Workbench::shown_changed, this, [this] {
         if (workbench_.shown().running) return;
         stale_ = true;
-        if (isVisible()) compare();
+        if (is_seen()) compare();
     });
     fill_sides();
 }
@@ -123,8 +125,7 @@ QTableView* ComparePanel::table() const {
     return qobject_cast<QTableView*>(tabs_->currentWidget());
 }
 
-void ComparePanel::showEvent(QShowEvent* event) {
-    Panel::showEvent(event);
+void ComparePanel::come_into_view() {
     fill_sides();
     if (stale_) compare();
 }
@@ -213,7 +214,13 @@ void ComparePanel::compare() {
 
 void ComparePanel::take(const Compared& compared) {
     const auto& [a, b] = compared.sides;
-    timelines_->set_traces(a.model, b.model, a.name, b.name);
+    // A run warms up in its first step: what is predicted is the steady one.
+    const bool against_run = a.measured != b.measured;
+    const auto step_of = [&](const ComparedSide& side) {
+        return !against_run ? -1 : side.model && side.model->step_ends().size() > 1 ? 1 : 0;
+    };
+    timelines_->set_traces(a.model, b.model, a.name, b.name, step_of(a), step_of(b));
+    if (against_run) timelines_->show_step();
     if (!compared.errors.empty()) workbench_.report(compared.errors, "compare");
     figures_->set_rows(figure_rows(a.report.get(), b.report.get()));
     std::vector<std::vector<Cell>> fields;
@@ -223,16 +230,20 @@ void ComparePanel::take(const Compared& compared) {
                               {QString::fromStdString(f.first)},
                               {QString::fromStdString(f.second)}});
     fields_->set_rows(std::move(fields));
-    instructions_->set_rows(compared.traces ? comparison_rows(*compared.traces) : TableRows{});
+    // A prediction is judged by what was measured; of two plans B by A, as in the figures.
+    instructions_->set_columns(comparison_columns("A", "B", /*against_first=*/!against_run));
+    instructions_->set_rows(compared.traces ? comparison_rows(*compared.traces, !against_run) : TableRows{});
     QString text;
     if (compared.traces) {
         const TraceComparison& t = *compared.traces;
-        text = tr("step %1 | %2 (%3) · bubble %4 | %5")
+        const double change = against_run ? t.step_error() : t.measured_step_s / t.predicted_step_s - 1;
+        text = tr("step A %1, B %2: %6 %3 · bubble A %4, B %5")
                    .arg(QString::fromStdString(format_duration(t.predicted_step_s)),
                         QString::fromStdString(format_duration(t.measured_step_s)),
-                        QString::fromStdString(fmt::format("{:+.1f} %", 100 * t.step_error())),
+                        QString::fromStdString(fmt::format("{:+.1f} %", 100 * change)),
                         QString::fromStdString(format_percent(t.predicted_bubble)),
-                        QString::fromStdString(format_percent(t.measured_bubble)));
+                        QString::fromStdString(format_percent(t.measured_bubble)),
+                        against_run ? tr("A against B") : tr("B against A"));
         if (t.only_predicted + t.only_measured > 0)
             text += tr(" · %1 only in A, %2 only in B").arg(t.only_predicted).arg(t.only_measured);
     } else if (!a.model || !b.model) {

@@ -33,7 +33,7 @@ class ComparePanel : public Panel {
     void paint_view(QPainter& painter, const QSize& size) override;
 
   protected:
-    void showEvent(QShowEvent* event) override;
+    void come_into_view() override;
 
   private:
     // What a side may be: plan ids, or -1 - index of a measured trace; 0: the shown plan.

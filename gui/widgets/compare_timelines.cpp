@@ -11,6 +11,7 @@
 #include "base/si_format.hpp"
 #include "gui/view/trace_difference.hpp"
 #include "gui/widgets/picture_file.hpp"
+#include "gui/widgets/timeline_style.hpp"
 #include "gui/widgets/timeline_view.hpp"
 
 namespace tw::gui {
@@ -98,8 +99,14 @@ struct CompareTimelines::State {
                                      text_of(format_count(static_cast<std::int64_t>(m->size()))))
                                 .arg(tolerance * 100, 0, 'f', 0);
                     if (alone > 0)
-                        text += QStringLiteral(", %1 are only here")
+                        text += QStringLiteral(", %1 are only here (dashed)")
                                     .arg(text_of(format_count(static_cast<std::int64_t>(alone))));
+                    const TimelineStyle style = make_timeline_style(views[h]->palette(), views[h]->font());
+                    if (apart > 0)
+                        text += QStringLiteral(
+                                    "; <span style='color:%1'>▀</span> longer than %3, "
+                                    "<span style='color:%2'>▄</span> shorter")
+                                    .arg(style.alarm.name(), style.accent.name(), h == 0 ? "B" : "A");
                 }
             }
             headings[h]->setText(text);
@@ -165,7 +172,9 @@ CompareTimelines::~CompareTimelines() = default;
 
 void CompareTimelines::set_traces(std::shared_ptr<const TraceModel> first,
                                   std::shared_ptr<const TraceModel> second, const QString& first_name,
-                                  const QString& second_name) {
+                                  const QString& second_name, int first_step, int second_step) {
+    s_->steps[0] = first_step;
+    s_->steps[1] = second_step;
     s_->names[0] = first_name;
     s_->names[1] = second_name;
     s_->difference = {};
@@ -187,6 +196,16 @@ void CompareTimelines::align_steps(int first_step, int second_step) {
     s_->steps[1] = second_step;
     s_->align();
     s_->head();
+}
+
+void CompareTimelines::show_step() {
+    const TraceModel* const model = s_->model(0);
+    if (model == nullptr || model->step_ends().empty()) return;
+    const auto step = std::min<std::size_t>(static_cast<std::size_t>(std::max(0, s_->steps[0])),
+                                            model->step_ends().size() - 1);
+    const SimTime begin = s_->shifts[0], end = model->step_ends()[step];
+    s_->views[0]->set_visible(begin - (end - begin) / 20, end + (end - begin) / 8);
+    s_->follow(0);
 }
 
 void CompareTimelines::set_tolerance(double relative) {

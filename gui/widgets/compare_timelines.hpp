@@ -22,11 +22,14 @@ class CompareTimelines : public QWidget {
     explicit CompareTimelines(QWidget* parent = nullptr);
     ~CompareTimelines() override;
 
-    // Either may be null. Both begin at time 0; `names` head the halves ("A: 1f1b, m 8", "measured").
+    // Either may be null; `names` head the halves ("A: 1f1b, m 8", "measured"). Steps as by align_steps.
     void set_traces(std::shared_ptr<const TraceModel> first, std::shared_ptr<const TraceModel> second,
-                    const QString& first_name, const QString& second_name);
+                    const QString& first_name, const QString& second_name, int first_step = -1,
+                    int second_step = -1);
     // Which step of each is aligned at time 0; -1: the trace's beginning.
     void align_steps(int first_step, int second_step);
+    // The aligned step of the first trace fills the width.
+    void show_step();
     void set_tolerance(double relative);  // a larger difference is outlined; 0.10 at first
     void set_locked(bool locked);         // one time axis for both; true at first
     [[nodiscard]] bool locked() const;

@@ -189,6 +189,10 @@ void MemoryView::set_left_margin(int pixels) {
     s_->relayout();
 }
 
+int MemoryView::left_margin() const {
+    return static_cast<int>(s_->scene.left);
+}
+
 bool MemoryView::perform(std::string_view id) {
     State& s = *s_;
     if (!id.starts_with("timeline.")) return false;

@@ -37,6 +37,7 @@ class MemoryView : public QAbstractScrollArea {
     void set_visible(SimTime begin, SimTime end);
     void set_cursor_time(std::optional<SimTime> time);  // emits nothing
     void set_left_margin(int pixels);                   // that of the timeline above, so that both axes align
+    [[nodiscard]] int left_margin() const;
     // The same keys as in a timeline, as far as they mean something here.
     bool perform(std::string_view id);
 

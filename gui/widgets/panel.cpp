@@ -23,6 +23,12 @@ void Panel::paint_view(QPainter& painter, const QSize& size) {
     render(&painter, {}, {}, DrawWindowBackground | DrawChildren);
 }
 
+void Panel::set_seen(bool seen) {
+    if (seen == seen_) return;
+    seen_ = seen;
+    if (seen) come_into_view();
+}
+
 void Panel::focus_view() {
     QWidget* to = this;
     if (table() != nullptr) {
@@ -54,6 +60,7 @@ void Panel::fill_scrolling(QWidget* content) {
 void Panel::fill_below_bar(QWidget* chooser, QWidget* status, QWidget* view) {
     auto* bar = new QHBoxLayout;
     bar->setContentsMargins(6, 3, 6, 3);
+    bar->setSpacing(6);
     bar->addWidget(chooser);
     bar->addWidget(status, 1);
     auto* layout = new QVBoxLayout(this);

@@ -25,8 +25,14 @@ class Panel : public QWidget {
     [[nodiscard]] virtual QTableView* table() const { return nullptr; }
     // Where the keyboard focus goes when the panel is shown.
     virtual void focus_view();
+    // Whether anybody can see it. Qt keeps a panel behind another tab visible, and moves it out of the
+    // window.
+    [[nodiscard]] bool is_seen() const { return seen_; }
+    void set_seen(bool seen);
 
   protected:
+    // It can be seen again: what a panel puts off while it is behind another tab is due.
+    virtual void come_into_view() {}
     // The panel's layout: `content` alone, scrolled upright and never narrower than it needs.
     void fill_scrolling(QWidget* content);
     // Or `view` below a bar of a chooser and what is said about it.
@@ -34,6 +40,7 @@ class Panel : public QWidget {
 
   private:
     QString title_;
+    bool seen_ = false;
 };
 
 // By the suffix (.png, .svg, .pdf); an error text, or "".

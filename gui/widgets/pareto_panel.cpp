@@ -17,8 +17,8 @@ namespace {
 PlotAxis axis_of(const Measure& measure) {
     QString title = QString::fromUtf8(measure.title);
     if (title == "±") title = QObject::tr("Step ±");
-    return {title, false,
-            [text = measure.text](double value) { return QString::fromStdString(text(value)); }};
+    return {title, false, [text = measure.text](double value) { return QString::fromStdString(text(value)); },
+            std::string_view(measure.unit) == "B"};
 }
 
 struct Point {
@@ -68,6 +68,7 @@ ParetoPanel::ParetoPanel(Workbench& workbench, const ActionSet& actions, QWidget
     actions.attach(plot_, ActionContext::Plot);
     auto* bar = new QHBoxLayout;
     bar->setContentsMargins(6, 3, 6, 3);
+    bar->setSpacing(6);
     bar->addWidget(new QLabel(tr("x")));
     bar->addWidget(x_);
     bar->addSpacing(8);

@@ -39,6 +39,7 @@ PlansPanel::PlansPanel(Workbench& workbench, const ActionSet& actions, QWidget* 
     status_ = new QLabel;
     auto* bar = new QHBoxLayout;
     bar->setContentsMargins(6, 3, 6, 3);
+    bar->setSpacing(6);
     bar->addWidget(filter_text_, 1);
     bar->addWidget(infeasible_);
     bar->addWidget(status_);
@@ -102,7 +103,8 @@ void PlansPanel::fit() {
             any = !model_->index(row, column).data().toString().isEmpty();
         table_->setColumnHidden(column, !any && column + 1 == PlansModel::rule_column());
     }
-    table_->fit_columns(PlansModel::kPlan);
+    // Rules are sentences: where they are shown, they take what is left.
+    table_->fit_columns(filter_->show_infeasible() ? PlansModel::rule_column() : PlansModel::kPlan);
 }
 
 int PlansPanel::current_id() const {

@@ -1,6 +1,8 @@
 // The table of plans with its filter.
 #pragma once
 
+#include <string_view>
+
 #include "gui/widgets/panel.hpp"
 
 class QCheckBox;

@@ -20,15 +20,23 @@ namespace {
 // Ticks with our own texts.
 class TextTicker : public QCPAxisTicker {
   public:
-    TextTicker(std::function<QString(double)> text, int ticks) : text_(std::move(text)) {
+    TextTicker(std::function<QString(double)> text, int ticks, bool bytes)
+        : text_(std::move(text)), bytes_(bytes) {
         setTickCount(ticks);
     }
 
   protected:
+    double getTickStep(const QCPRange& range) override {
+        double unit = 1;
+        while (bytes_ && range.size() > 1024 * unit)
+            unit *= 1024;
+        return unit * QCPAxisTicker::getTickStep(QCPRange(range.lower / unit, range.upper / unit));
+    }
     QString getTickLabel(double tick, const QLocale&, QChar, int) override { return text_(tick); }
 
   private:
     std::function<QString(double)> text_;
+    bool bytes_;
 };
 
 class LogTextTicker : public QCPAxisTickerLog {
@@ -54,7 +62,7 @@ void set_axis(QCPAxis* axis, const PlotAxis& to) {
     if (to.logarithmic) {
         axis->setTicker(QSharedPointer<QCPAxisTicker>(new LogTextTicker(to.text)));
     } else if (to.text) {
-        axis->setTicker(QSharedPointer<QCPAxisTicker>(new TextTicker(to.text, across ? 3 : 5)));
+        axis->setTicker(QSharedPointer<QCPAxisTicker>(new TextTicker(to.text, across ? 3 : 5, to.bytes)));
     } else {
         axis->setTicker(QSharedPointer<QCPAxisTicker>(new QCPAxisTicker));
         axis->setNumberFormat("gb");
@@ -191,6 +199,17 @@ void Plot::set_legend_corner(Qt::Alignment corner) {
     plot_->axisRect()->insetLayout()->setInsetAlignment(0, corner);
 }
 
+// The value that all points have along an axis; none where they differ.
+std::optional<double> Plot::only_value(bool across) const {
+    std::optional<double> value;
+    for (const PlotSeries& s : series_)
+        for (const double v : across ? s.x : s.y) {
+            if (value && *value != v) return std::nullopt;
+            value = v;
+        }
+    return value;
+}
+
 void Plot::fit() {
     plot_->rescaleAxes();
     for (QCPAxis* axis : {plot_->xAxis, plot_->yAxis}) {
@@ -201,7 +220,12 @@ void Plot::fit() {
             const double margin = std::pow(range.upper / range.lower, 0.05);
             axis->setRange(range.lower / margin, range.upper * margin);
         } else {
-            const double size = range.size() > 0 ? range.size() : std::max(1.0, std::abs(range.upper));
+            double size = range.size() > 0 ? range.size() : std::max(1.0, std::abs(range.upper));
+            // A single value stands amid a quarter of itself on each side.
+            if (const auto value = only_value(axis == plot_->xAxis); value && *value != 0) {
+                range = QCPRange(*value, *value);
+                size = 4 * std::abs(*value);
+            }
             axis->setRange(range.lower - 0.07 * size, range.upper + 0.07 * size);
         }
     }

@@ -5,6 +5,7 @@
 #include <QString>
 #include <QWidget>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct PlotAxis {
     QString title;
     bool logarithmic = false;
     std::function<QString(double)> text = {};  // of a tick; empty: the number
+    bool bytes = false;                        // ticks at whole KiB, MiB, GiB
 };
 
 class Plot : public QWidget {
@@ -57,6 +59,7 @@ class Plot : public QWidget {
   private:
     void rebuild();
     void apply_colours();
+    [[nodiscard]] std::optional<double> only_value(bool across) const;
     void zoom(double factor);
     void step(int by);
     void place_selection();

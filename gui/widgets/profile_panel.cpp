@@ -78,6 +78,7 @@ ProfilePanel::ProfilePanel(Workbench& workbench, const ActionSet& actions, QWidg
     table_->show_model(facts_, true);
     auto* bar = new QHBoxLayout;
     bar->setContentsMargins(6, 3, 6, 3);
+    bar->setSpacing(6);
     bar->addWidget(chart_);
     bar->addWidget(title_, 1);
     auto* plots = new QSplitter(Qt::Vertical);
@@ -116,13 +117,9 @@ QTableView* ProfilePanel::table() const {
     return table_;
 }
 
-void ProfilePanel::showEvent(QShowEvent* event) {
-    Panel::showEvent(event);
-    if (!shown_once_) {
-        shown_once_ = true;
-        if (list_->currentRow() < 0) follow_study();
-        choose();
-    }
+void ProfilePanel::come_into_view() {
+    if (list_->currentRow() < 0) follow_study();
+    if (stale_) choose();
 }
 
 void ProfilePanel::fill_list() {
@@ -146,7 +143,8 @@ void ProfilePanel::follow_study() {
 }
 
 void ProfilePanel::choose() {
-    if (!shown_once_ || list_->currentRow() < 0) return;
+    stale_ = !is_seen();
+    if (stale_ || list_->currentRow() < 0) return;
     const auto row = static_cast<std::size_t>(list_->currentRow());
     const std::size_t shipped = profile_names().size(), opened = workbench_.profiles().size();
     if (row >= shipped + opened) return show_import(row - shipped - opened);
@@ -185,7 +183,8 @@ void ProfilePanel::show_chart() {
              {best > 0 ? QString::fromStdString(format_rate(best, chart.unit)) : QString(), best},
              {line.x.empty() ? QString() : "± " + QString::fromStdString(format_percent(line.sigma)),
               line.sigma},
-             {QString::number(line.sample_x.size()), static_cast<double>(line.sample_x.size())},
+             {line.sample_x.empty() ? tr("not kept") : QString::number(line.sample_x.size()),
+              static_cast<double>(line.sample_x.size()), line.sample_x.empty() ? Tone::Faint : Tone::Plain},
              {QString::fromStdString(line.source),
               {},
               line.scaled ? Tone::Warning : Tone::Faint,

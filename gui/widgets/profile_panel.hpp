@@ -31,7 +31,7 @@ class ProfilePanel : public Panel {
     void paint_view(QPainter& painter, const QSize& size) override;
 
   protected:
-    void showEvent(QShowEvent* event) override;
+    void come_into_view() override;
 
   private:
     void fill_list();
@@ -48,7 +48,7 @@ class ProfilePanel : public Panel {
     ValueTable* facts_ = nullptr;
     TableView* table_ = nullptr;
     std::vector<ProfileChart> charts_;
-    bool shown_once_ = false;
+    bool stale_ = true;  // what is shown is not the chosen row
 };
 
 }  // namespace tw::gui

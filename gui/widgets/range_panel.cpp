@@ -2,17 +2,16 @@
 
 #include <QApplication>
 #include <QClipboard>
-#include <QHeaderView>
-#include <QKeyEvent>
 #include <QLabel>
 #include <QPushButton>
 #include <QSplitter>
-#include <QTableWidget>
 #include <QTreeWidget>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "base/si_format.hpp"
+#include "gui/item_models/report_rows.hpp"
+#include "gui/widgets/table_view.hpp"
 #include "gui/widgets/timeline_view.hpp"
 
 namespace tw::gui {
@@ -22,23 +21,33 @@ QString text_of(std::string_view text) {
     return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
 }
 
+std::vector<Cell> cells_for(std::string_view name, const RangeRow& row, Tone tone) {
+    return {{text_of(name), {}, tone},
+            duration_cell(to_seconds(row.total).value),
+            {text_of(format_percent(row.share)), row.share},
+            {text_of(format_count(row.count)), static_cast<double>(row.count)},
+            duration_cell(row.mean_s),
+            duration_cell(to_seconds(row.longest).value)};
+}
+
 }  // namespace
 
-RangePanel::RangePanel(QWidget* parent) : QWidget(parent) {
+RangePanel::RangePanel(QWidget* parent) : Panel("range", tr("Range"), parent) {
     setAccessibleName(tr("Sums of the selected range"));
     heading_ = new QLabel(this);
     heading_->setWordWrap(true);
-    table_ = new QTableWidget(0, 6, this);
-    table_->setHorizontalHeaderLabels(
-        {tr("kind"), tr("sum"), tr("share"), tr("count"), tr("mean"), tr("max")});
-    table_->setAccessibleName(tr("Sums by kind of work"));
-    table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
-    table_->setSelectionBehavior(QAbstractItemView::SelectRows);
-    table_->verticalHeader()->hide();
-    table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-    table_->horizontalHeader()->setStretchLastSection(true);
+    rows_ = new ValueTable(this);
+    rows_->set_columns({{tr("Kind")},
+                        {tr("Sum"), tr("Within the range, all its tracks"), "s", true},
+                        {tr("Share"), tr("Of the range times its tracks"), "1", true},
+                        {tr("Count"), tr("Tasks that touch the range"), {}, true},
+                        {tr("Mean"), {}, "s", true},
+                        {tr("Longest"), tr("Within the range"), "s", true}});
+    table_ = new TableView(tr("Sums by kind of work"));
+    table_->show_model(rows_, true);
     lanes_ = new QTreeWidget(this);
     lanes_->setHeaderHidden(true);
+    lanes_->setFrameShape(QFrame::NoFrame);
     lanes_->setAccessibleName(tr("Tracks that count"));
     auto* const copy_button = new QPushButton(tr("&Copy as TSV"), this);
     auto* const splitter = new QSplitter(Qt::Horizontal, this);
@@ -47,15 +56,22 @@ RangePanel::RangePanel(QWidget* parent) : QWidget(parent) {
     splitter->setStretchFactor(0, 2);
     splitter->setStretchFactor(1, 1);
     auto* const top = new QHBoxLayout;
+    top->setContentsMargins(6, 3, 6, 3);
+    top->setSpacing(6);
     top->addWidget(heading_, 1);
     top->addWidget(copy_button);
     auto* const column = new QVBoxLayout(this);
-    column->setContentsMargins(6, 6, 6, 6);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(0);
     column->addLayout(top);
     column->addWidget(splitter, 1);
     connect(copy_button, &QPushButton::clicked, this, &RangePanel::copy);
     connect(lanes_, &QTreeWidget::itemChanged, this, [this] { lane_toggled(); });
     refresh();
+}
+
+QTableView* RangePanel::table() const {
+    return table_;
 }
 
 void RangePanel::set_view(TimelineView* view) {
@@ -78,7 +94,7 @@ void RangePanel::refresh() {
     const auto range = view_ == nullptr ? std::nullopt : view_->range();
     if (model == nullptr || !range) {
         sums_ = {};
-        table_->setRowCount(0);
+        rows_->set_rows({});
         lanes_->clear();
         range_ = {};
         heading_->setText(tr("Drag over the timeline, or press Shift+Right, to select a range."));
@@ -86,27 +102,15 @@ void RangePanel::refresh() {
     }
     sums_ = sum_range(*model, *range);
     heading_->setText(
-        tr("%1 on %n track(s), %2 idle", nullptr, static_cast<int>(sums_.lanes))
+        (sums_.lanes == 1 ? tr("%1 on one track, %2 idle")
+                          : tr("%1 on %3 tracks, %2 idle").replace("%3", QString::number(sums_.lanes)))
             .arg(text_of(format_sim_time(sums_.span, 4)), text_of(format_sim_time(sums_.idle, 4))));
-    std::vector<RangeRow> rows = sums_.rows;
-    table_->setRowCount(static_cast<int>(rows.size()) + 1);
-    const auto fill = [&](int at, std::string_view name, const RangeRow& row) {
-        const QString cells[] = {text_of(name),
-                                 text_of(format_sim_time(row.total)),
-                                 text_of(format_percent(row.share)),
-                                 text_of(format_count(row.count)),
-                                 text_of(format_duration(row.mean_s)),
-                                 text_of(format_sim_time(row.longest))};
-        for (int c = 0; c < 6; ++c) {
-            auto* const item = new QTableWidgetItem(cells[c]);
-            if (c > 0) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
-            table_->setItem(at, c, item);
-        }
-    };
-    int at = 0;
-    for (const RangeRow& row : rows)
-        fill(at++, title(row.kind), row);
-    fill(at, "all", sums_.all);
+    std::vector<std::vector<Cell>> rows;
+    for (const RangeRow& row : sums_.rows)
+        rows.push_back(cells_for(tw::title(row.kind), row, Tone::Plain));
+    rows.push_back(cells_for("all", sums_.all, Tone::Strong));
+    rows_->set_rows(std::move(rows));
+    table_->fit_columns(0);
     // The tracks: those that were dragged over; unchecked ones stay in the list.
     const bool same_drag =
         range->begin == range_.begin && range->end == range_.end &&

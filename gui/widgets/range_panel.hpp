@@ -2,20 +2,21 @@
 // Copies as TSV.
 #pragma once
 
-#include <QWidget>
 #include <memory>
 
 #include "gui/view/range_sums.hpp"
+#include "gui/widgets/panel.hpp"
 
-class QTableWidget;
 class QTreeWidget;
 class QLabel;
 
 namespace tw::gui {
 
+class TableView;
 class TimelineView;
+class ValueTable;
 
-class RangePanel : public QWidget {
+class RangePanel : public Panel {
     Q_OBJECT
 
   public:
@@ -26,6 +27,7 @@ class RangePanel : public QWidget {
     [[nodiscard]] const RangeSums& sums() const { return sums_; }
     [[nodiscard]] QString tsv() const;
     void copy() const;  // to the clipboard
+    [[nodiscard]] QTableView* table() const override;
 
   private:
     void refresh();
@@ -35,7 +37,8 @@ class RangePanel : public QWidget {
     RangeSelection range_;  // every lane that was dragged over
     RangeSums sums_;
     QLabel* heading_ = nullptr;
-    QTableWidget* table_ = nullptr;
+    ValueTable* rows_ = nullptr;
+    TableView* table_ = nullptr;
     QTreeWidget* lanes_ = nullptr;
     bool filling_ = false;
 };

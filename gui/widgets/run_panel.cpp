@@ -26,6 +26,8 @@
 #include "gui/app/workbench.hpp"
 #include "gui/widgets/file_names.hpp"
 #include "gui/widgets/plot.hpp"
+#include "gui/worker/study.hpp"
+#include "sim/report/report.hpp"
 
 namespace tw::gui {
 
@@ -168,6 +170,11 @@ void RunPanel::start() {
     step_numbers_.clear();
     losses_.clear();
     step_times_.clear();
+    // What the prediction is for: devices of the kind that the run uses.
+    const Shown& shown = workbench_.shown();
+    const std::string& device = shown.study->document.cluster.groups.front().device.name;
+    const bool same = device.starts_with("cpu") == (backend_->currentText() == "cpu");
+    predicted_s_ = same && shown.report && !shown.running ? shown.report->step_time_s : 0;
     read_ = 0;
     log_->clear();
     last_trace_ = folder.filePath("run.trace.json");
@@ -242,8 +249,18 @@ void RunPanel::take_metrics(const QByteArray& text) {
         return std::vector<PlotSeries>{s};
     };
     loss_->show_series(series(losses_, 0), {tr("step"), false, {}}, {tr("loss"), false, {}});
+    std::vector<PlotSeries> times = series(step_times_, 1);
+    if (predicted_s_ > 0) {
+        times.front().name = tr("measured");
+        PlotSeries predicted;
+        predicted.name = tr("predicted");
+        predicted.x = {step_numbers_.front(), step_numbers_.back()};
+        predicted.y = {predicted_s_, predicted_s_};
+        predicted.dashed = predicted.faint = true;
+        times.push_back(std::move(predicted));
+    }
     time_->show_series(
-        series(step_times_, 1), {tr("step"), false, {}},
+        std::move(times), {tr("step"), false, {}},
         {tr("step time"), false, [](double v) { return QString::fromStdString(format_duration(v)); }});
 }
 

@@ -31,7 +31,8 @@ class RunPanel : public Panel {
     void start();
     void stop();  // by an interrupt: the run writes what it keeps
     [[nodiscard]] bool running() const;
-    void write_launch_file();  // asks where
+    [[nodiscard]] std::size_t steps_done() const { return step_numbers_.size(); }  // of the last run
+    void write_launch_file();                                                      // asks where
     void write_launch_file(const QString& path);
     void open_last_trace();
     void paint_view(QPainter& painter, const QSize& size) override;
@@ -62,6 +63,7 @@ class RunPanel : public Panel {
     QString folder_;   // of the last run
     qint64 read_ = 0;  // bytes of metrics.jsonl
     std::vector<double> step_numbers_, losses_, step_times_;
+    double predicted_s_ = 0;  // step time; 0: for other devices, or not known
     QString last_trace_;
 };
 

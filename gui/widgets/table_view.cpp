@@ -4,7 +4,9 @@
 #include <QClipboard>
 #include <QEvent>
 #include <QHeaderView>
+#include <QHelpEvent>
 #include <QScrollBar>
+#include <QToolTip>
 #include <algorithm>
 
 #include "gui/item_models/value_sort.hpp"
@@ -25,7 +27,6 @@ TableView::TableView(const QString& name, QWidget* parent) : QTableView(parent) 
     verticalHeader()->hide();
     verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
     horizontalHeader()->setHighlightSections(false);
-    horizontalHeader()->setResizeContentsPrecision(40);  // rows looked at: an update costs less than a frame
     horizontalHeader()->setMinimumSectionSize(24);
     horizontalHeader()->setSortIndicatorClearable(true);
     set_density();
@@ -49,11 +50,11 @@ void TableView::show_model(QAbstractItemModel* model, bool sorted) {
 void TableView::fit_columns(int stretched) {
     stretched_ = stretched;
     if (model() == nullptr) return;
-    resizeColumnsToContents();
     int others = 0;
     for (int c = 0; c < model()->columnCount(); ++c) {
-        setColumnWidth(c, columnWidth(c) + 6);
-        if (c != stretched && !isColumnHidden(c)) others += columnWidth(c);
+        if (isColumnHidden(c)) continue;
+        setColumnWidth(c, content_width(c) + 6);
+        if (c != stretched) others += columnWidth(c);
     }
     if (stretched < 0) return;
     setColumnWidth(stretched, std::max(least_width(), viewport()->width() - others));
@@ -80,10 +81,27 @@ void TableView::copy_selection() const {
     QApplication::clipboard()->setText(text);
 }
 
+// Of the heading and the first rows. By the width of the texts alone: delegates would lay each of them out,
+// which costs more than a frame while a search adds rows.
+int TableView::content_width(int column) const {
+    constexpr int kRows = 40;
+    const int margin = 2 * (style()->pixelMetric(QStyle::PM_FocusFrameHMargin, nullptr, this) + 1);
+    int widest = horizontalHeader()->sectionSizeHint(column);
+    for (int row = 0; row < std::min(kRows, model()->rowCount()); ++row) {
+        const QModelIndex at = model()->index(row, column);
+        const QString text = at.data().toString();
+        const QVariant font = at.data(Qt::FontRole);
+        const int width = font.isValid() ? QFontMetrics(font.value<QFont>()).horizontalAdvance(text)
+                                         : fontMetrics().horizontalAdvance(text);
+        widest = std::max(widest, width + margin);
+    }
+    return widest;
+}
+
 // Of the stretched column: some words of its longest text.
 int TableView::least_width() const {
     const int most = fontMetrics().averageCharWidth() * 18;
-    return std::min(most, std::max(sizeHintForColumn(stretched_), fontMetrics().averageCharWidth() * 8));
+    return std::min(most, std::max(content_width(stretched_), fontMetrics().averageCharWidth() * 8));
 }
 
 int TableView::content_height() const {
@@ -106,6 +124,19 @@ void TableView::resizeEvent(QResizeEvent* event) {
         setColumnWidth(stretched_, std::max(least_width(), viewport()->width() - others));
         horizontalScrollBar()->setValue(0);
     }
+}
+
+bool TableView::viewportEvent(QEvent* event) {
+    if (event->type() == QEvent::ToolTip) {
+        const auto* help = static_cast<QHelpEvent*>(event);
+        const QModelIndex at = indexAt(help->pos());
+        const bool cut = at.isValid() && sizeHintForIndex(at).width() > columnWidth(at.column());
+        if (cut && !at.data(Qt::ToolTipRole).isValid()) {
+            QToolTip::showText(help->globalPos(), at.data().toString(), viewport(), visualRect(at));
+            return true;
+        }
+    }
+    return QTableView::viewportEvent(event);
 }
 
 }  // namespace tw::gui

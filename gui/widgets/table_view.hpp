@@ -21,9 +21,11 @@ class TableView : public QTableView {
   protected:
     void changeEvent(QEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
+    bool viewportEvent(QEvent* event) override;  // what is cut off is said by a tip
 
   private:
     void set_density();
+    [[nodiscard]] int content_width(int column) const;
     [[nodiscard]] int least_width() const;
     int stretched_ = -1;
 };

@@ -1,13 +1,47 @@
 #include "gui/widgets/theme.hpp"
 
 #include <QApplication>
+#include <QPainter>
+#include <QProxyStyle>
 #include <QStyleFactory>
 #include <array>
+#include <cmath>
 
 namespace tw::gui {
 namespace {
 
 Theme chosen = Theme::System;
+
+// Fusion, whose buttons of panels are dark whatever the palette: ours have the colour of text.
+class PanelStyle : public QProxyStyle {
+  public:
+    PanelStyle() : QProxyStyle(QStyleFactory::create("Fusion")) {}
+
+    [[nodiscard]] QIcon standardIcon(StandardPixmap which, const QStyleOption* option,
+                                     const QWidget* widget) const override {
+        const bool closes = which == SP_TitleBarCloseButton || which == SP_DockWidgetCloseButton;
+        if (!closes && which != SP_TitleBarNormalButton)
+            return QProxyStyle::standardIcon(which, option, widget);
+        QIcon icon;
+        for (const qreal scale : {1.0, 2.0, 3.0}) {
+            QPixmap picture(QSize(10, 10) * scale);
+            picture.setDevicePixelRatio(scale);
+            picture.fill(Qt::transparent);
+            QPainter painter(&picture);
+            painter.setRenderHint(QPainter::Antialiasing);
+            painter.setPen(QPen(QApplication::palette().color(QPalette::WindowText), 1.3));
+            if (closes) {
+                painter.drawLine(QPointF(2, 2), QPointF(8, 8));
+                painter.drawLine(QPointF(8, 2), QPointF(2, 8));
+            } else {
+                painter.drawRect(QRectF(1.5, 3.5, 5, 5));
+                painter.drawPolyline(QPolygonF({{3.5, 1.5}, {8.5, 1.5}, {8.5, 6.5}}));
+            }
+            icon.addPixmap(picture);
+        }
+        return icon;
+    }
+};
 
 QPalette light_palette() {
     QPalette p;
@@ -76,8 +110,8 @@ constexpr std::array<const char*, 8> kDark = {"#4aa3df", "#ef8a3c", "#2fc296", "
 void apply_theme(Theme theme) {
     chosen = theme;
     if (theme == Theme::System) return;
-    QApplication::setStyle(QStyleFactory::create("Fusion"));
     QApplication::setPalette(theme == Theme::Dark ? dark_palette() : light_palette());
+    QApplication::setStyle(new PanelStyle);  // after its colours: icons are made once
 }
 
 Theme current_theme() {

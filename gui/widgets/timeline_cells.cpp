@@ -46,12 +46,12 @@ bool dark_at(Pattern pattern, int x, const Line& line, int s) {
 
 class RowRaster {
   public:
-    RowRaster(QImage& image, const CellRow& row, const TimelineStyle& style)
-        : image_(image), row_(row), style_(style), scale_(image.devicePixelRatio()) {
+    RowRaster(const Pixels& image, const CellRow& row, const TimelineStyle& style)
+        : image_(image), row_(row), style_(style), scale_(image.scale) {
         top_ = static_cast<int>(std::lround(row.rect.top() * scale_));
         bottom_ = static_cast<int>(std::lround(row.rect.bottom() * scale_));
         left_ = std::max(0, static_cast<int>(std::lround(row.rect.left() * scale_)));
-        right_ = std::min(image.width(), static_cast<int>(std::lround(row.rect.right() * scale_)));
+        right_ = std::min(image.width, static_cast<int>(std::lround(row.rect.right() * scale_)));
         bar_ = std::max(1, static_cast<int>(std::lround((bottom_ - top_) * 0.12)));
         stripe_ = scale_ >= 1.5 ? 2 : 1;
         background_ = style.background.rgb();
@@ -65,14 +65,13 @@ class RowRaster {
         const auto bytes = static_cast<std::size_t>(right_ - left_) * sizeof(QRgb);
         std::array<int, kPeriod> drawn{};
         drawn.fill(-1);
-        for (int y = std::max(0, top_); y < std::min(bottom_, image_.height()); ++y) {
+        for (int y = std::max(0, top_); y < std::min(bottom_, image_.height); ++y) {
             Line line{(y - top_) % kPeriod, y - top_ < bar_, bottom_ - y <= bar_};
-            auto* const pixels = reinterpret_cast<QRgb*>(image_.scanLine(y)) + left_;
+            QRgb* const pixels = image_.line(y) + left_;
             if (!edges_ || (!line.top && !line.bottom)) {
                 int& first = drawn[static_cast<std::size_t>(line.phase % period_)];
                 if (first >= 0 && !halves_) {
-                    std::memcpy(pixels, reinterpret_cast<const QRgb*>(image_.constScanLine(first)) + left_,
-                                bytes);
+                    std::memcpy(pixels, image_.line(first) + left_, bytes);
                     continue;
                 }
                 first = y;
@@ -171,7 +170,7 @@ class RowRaster {
         }
     }
 
-    QImage& image_;
+    const Pixels& image_;
     const CellRow& row_;
     const TimelineStyle& style_;
     double scale_;
@@ -253,8 +252,15 @@ void draw_shape(QPainter& painter, const QRectF& rect, TaskKind kind, bool pale,
 
 }  // namespace
 
-void draw_cells(QImage& image, const CellRow& row, const TimelineStyle& style) {
-    RowRaster(image, row, style).draw();
+Pixels::Pixels(QImage& image)
+    : first(image.bits()),
+      stride(image.bytesPerLine()),
+      width(image.width()),
+      height(image.height()),
+      scale(image.devicePixelRatio()) {}
+
+void draw_cells(const Pixels& pixels, const CellRow& row, const TimelineStyle& style) {
+    RowRaster(pixels, row, style).draw();
 }
 
 void draw_cells(QPainter& painter, const CellRow& row, const TimelineStyle& style) {

@@ -19,8 +19,20 @@ struct CellRow {
     QRectF rect;                              // where the row lies; cells' x counts from its left edge
 };
 
-// The image's device pixel ratio scales the row; what lies outside it is left out.
-void draw_cells(QImage& image, const CellRow& row, const TimelineStyle& style);
+// The pixels of a 32-bit image. Rows that do not share a line may be drawn by several threads at once.
+struct Pixels {
+    explicit Pixels(QImage& image);
+
+    uchar* first;
+    qsizetype stride;
+    int width, height;
+    double scale;  // device pixels a pixel
+
+    [[nodiscard]] QRgb* line(int y) const { return reinterpret_cast<QRgb*>(first + y * stride); }
+};
+
+// What lies outside the image is left out.
+void draw_cells(const Pixels& pixels, const CellRow& row, const TimelineStyle& style);
 void draw_cells(QPainter& painter, const CellRow& row, const TimelineStyle& style);
 // A sample of a kind, for legends.
 void draw_sample(QPainter& painter, const QRectF& rect, TaskKind kind, const TimelineStyle& style);

@@ -104,65 +104,90 @@ void TimelineScene::paint_path(QPainter& painter) const {
 }
 
 void TimelineScene::paint_flows(QPainter& painter) const {
-    // All visible sends where they are few and wide enough, else those of the microbatch in hand.
+    // All visible arrows where they are few and wide enough, else those of the microbatch in hand, or of the
+    // task in hand where no microbatch is known.
     const TaskId hand = hovered != kNoTask ? hovered : selected;
     const std::int32_t microbatch = hand == kNoTask ? kNoMicrobatch : model->microbatch(hand);
     const FlowIndex& flows = derived->flows;
+    if (flows.meetings() == 0) return;
+    const bool own = model->source() != nullptr;
+    const auto in_hand = [&](TaskId from, TaskId to) {
+        if (microbatch != kNoMicrobatch) return model->microbatch(from) == microbatch;
+        return hand != kNoTask && (from == hand || to == hand);
+    };
     std::vector<std::pair<TaskId, TaskId>> arrows;
-    bool all = true;
-    const auto collect = [&] {
-        arrows.clear();
+    // The arrows that leave visible tasks, `every` one or those of the microbatch; false: too many to see.
+    const auto collect = [&](bool every) {
+        bool room = true;
         each_visible_row([&](const TrackRow& row) {
-            if (!row.has_lane() || arrows.size() > kMostArrows) return;
+            if (!row.has_lane() || !room) return;
             const Lane& lane = model->lanes()[row.lane];
-            if (lane.stream != Stream::P2p) return;
+            if (own && lane.stream != Stream::P2p) return;
             const TaskId first = model->first_ending_after(lane, window.begin);
             const auto last = static_cast<TaskId>(
                 model->detail().first_starting_at(model->starts(), first, lane.end, window.end));
-            if (all && (last - first) * kArrowRoom > window.width) all = false;
-            if (!all && microbatch == kNoMicrobatch) return;
-            for (const std::uint32_t position : flows.members_in(first, last)) {
-                const TaskId send = flows.member(position);
-                if (!all && model->microbatch(send) != microbatch) continue;
-                const TraceEvent* event = model->event(send);
-                if (event == nullptr || !is_send(event->instruction.opcode)) continue;
+            const auto positions = flows.members_in(first, last);
+            const std::size_t crowd = own ? last - first : positions.size();
+            room = !every || static_cast<double>(crowd) * kArrowRoom <= window.width;
+            if (!room) return;
+            for (const std::uint32_t position : positions) {
+                const TaskId from = flows.member(position);
+                if (!every && model->microbatch(from) != microbatch) continue;
+                if (!own) {
+                    if (const TaskId to = flows.next_of(position); to != kNoTask)
+                        arrows.emplace_back(from, to);
+                    continue;
+                }
+                if (!is_send(model->event(from)->instruction.opcode)) continue;
                 for (const TaskId other : flows.meeting_at(position))
-                    if (other != send) arrows.emplace_back(send, other);
+                    if (other != from) arrows.emplace_back(from, other);
             }
+            room = arrows.size() <= kMostArrows;
         });
+        return room;
     };
-    collect();
-    if (!all || arrows.size() > kMostArrows) {
-        all = false;
-        collect();
+    if (!collect(/*every=*/true)) {
+        arrows.clear();
+        if (microbatch != kNoMicrobatch) {
+            collect(/*every=*/false);
+        } else if (!own && hand != kNoTask) {
+            for (const std::uint32_t position : flows.members_in(hand, hand + 1)) {
+                const auto way = flows.meeting_at(position);
+                for (std::size_t n = 0; n + 1 < way.size(); ++n)
+                    arrows.emplace_back(way[n], way[n + 1]);
+            }
+        }
     }
     if (arrows.size() > kMostArrows) arrows.resize(kMostArrows);
     painter.setBrush(Qt::NoBrush);
     for (const auto& [send, receive] : arrows) {
-        const bool in_hand = microbatch != kNoMicrobatch && model->microbatch(send) == microbatch;
-        QColor colour = in_hand ? style.accent : style.faint;
-        if (!in_hand) colour.setAlpha(130);
+        const bool strong = in_hand(send, receive);
+        QColor colour = strong ? style.accent : style.faint;
+        if (!strong) colour.setAlpha(130);
         const QRectF from = rect_of_task(send);
         const QRectF to = rect_of_task(receive);
         if (from.isEmpty() || to.isEmpty()) continue;
-        painter.setPen(QPen(colour, in_hand ? 1.6 : 1));
-        draw_arrow(painter, QPointF(from.left(), from.center().y()), QPointF(to.right(), to.center().y()));
+        painter.setPen(QPen(colour, strong ? 1.6 : 1));
+        // From end to beginning where one follows the other; a send and its receive run side by side.
+        const bool follows = model->finish(send) <= model->start(receive);
+        draw_arrow(painter, QPointF(follows ? from.right() : from.left(), from.center().y()),
+                   QPointF(follows ? to.left() : to.right(), to.center().y()));
     }
 }
 
 void TimelineScene::paint_microbatch(QPainter& painter) const {
-    const std::int32_t microbatch = hovered == kNoTask ? kNoMicrobatch : model->microbatch(hovered);
+    // Under the mouse, else as selected: the keyboard has it too.
+    const TaskId hand = hovered != kNoTask ? hovered : selected;
+    const std::int32_t microbatch = hand == kNoTask ? kNoMicrobatch : model->microbatch(hand);
     if (microbatch == kNoMicrobatch) return;
     painter.setBrush(Qt::NoBrush);
     painter.setPen(QPen(style.ink, 1.5));
-    std::vector<Cell> cells;
+    std::vector<Cell> scratch;
     each_visible_row([&](const TrackRow& row) {
         if (!row.has_lane()) return;
         painter.setClipRect(row.pinned ? pinned() : plot());
         const QRectF rect = rect_of(row);
-        cells.clear();
-        cells_of(*model, row.lane, window, cells);
-        for (const Cell& cell : cells) {
+        for (const Cell& cell : cells_in(row, scratch)) {
             bool has = false;
             // A column of thousands would cost more than its pixel is worth.
             const TaskId last = cell.first + std::min(cell.count, 256U);
@@ -181,14 +206,12 @@ void TimelineScene::paint_microbatch(QPainter& painter) const {
 }
 
 void TimelineScene::paint_differences(QPainter& painter) const {
-    std::vector<Cell> cells;
+    std::vector<Cell> scratch;
     painter.setBrush(Qt::NoBrush);
     each_visible_row([&](const TrackRow& row) {
         if (!row.has_lane()) return;
         const QRectF rect = rect_of(row);
-        cells.clear();
-        cells_of(*model, row.lane, window, cells);
-        for (const Cell& cell : cells) {
+        for (const Cell& cell : cells_in(row, scratch)) {
             float worst = 0;
             bool alone = false;
             for (TaskId t = cell.first; t < cell.first + std::min(cell.count, 256U); ++t) {

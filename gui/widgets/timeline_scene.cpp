@@ -8,6 +8,7 @@
 
 #include "base/si_format.hpp"
 #include "gui/view/time_text.hpp"
+#include "gui/widgets/in_parallel.hpp"
 #include "gui/widgets/timeline_cells.hpp"
 
 namespace tw::gui {
@@ -231,32 +232,57 @@ void TimelineScene::paint_labels(QPainter& painter, const TrackRow& row, const Q
     }
 }
 
-void TimelineScene::paint_row(QPainter& painter, QImage* image, const TrackRow& row,
-                              std::vector<Cell>& cells) const {
-    const QRectF rect = rect_of(row);
-    if (row.track.kind == TrackKind::Node) {
-        paint_node(painter, row, rect);
-        return;
-    }
-    cells.clear();
-    cells_of(*model, row.lane, window, cells);
-    const QRectF inner = rect.adjusted(0, 1, 0, -1);
+void TimelineScene::find_cells(DrawnRow& drawn) const {
+    const TrackRow& row = *drawn.row;
+    drawn.cells.clear();
+    drawn.pale.clear();
+    cells_of(*model, row.lane, window, drawn.cells);
     const std::vector<std::uint16_t>& stages = chunks[model->lanes()[row.lane].rank];
-    std::vector<bool> pale;
-    if (stages.size() > 1) {
-        pale.resize(cells.size());
-        for (std::size_t c = 0; c < cells.size(); ++c) {
-            const auto at = std::lower_bound(stages.begin(), stages.end(), model->stage(cells[c].first));
-            pale[c] = cells[c].kind <= TaskKind::ForwardBackward && (at - stages.begin()) % 2 == 1;
-        }
+    if (stages.size() < 2) return;
+    drawn.pale.resize(drawn.cells.size());
+    for (std::size_t c = 0; c < drawn.cells.size(); ++c) {
+        const Cell& cell = drawn.cells[c];
+        const auto at = std::lower_bound(stages.begin(), stages.end(), model->stage(cell.first));
+        drawn.pale[c] = cell.kind <= TaskKind::ForwardBackward && (at - stages.begin()) % 2 == 1;
     }
-    const CellRow drawn{cells, pale.empty() ? nullptr : &pale, inner};
+}
+
+const std::vector<Cell>& TimelineScene::cells_in(const TrackRow& row, std::vector<Cell>& scratch) const {
+    for (std::size_t n = 0; n < drawn_count_; ++n)
+        if (drawn_[n].row == &row) return drawn_[n].cells;
+    scratch.clear();
+    cells_of(*model, row.lane, window, scratch);
+    return scratch;
+}
+
+void TimelineScene::draw_rows(QPainter& painter, QImage* image, bool pinned_ones) const {
+    const std::size_t first = drawn_count_;
+    each_visible_row([&](const TrackRow& row) {
+        if (row.pinned != pinned_ones) return;
+        if (row.track.kind == TrackKind::Node) return paint_node(painter, row, rect_of(row));
+        if (drawn_.size() == drawn_count_) drawn_.emplace_back();
+        drawn_[drawn_count_++].row = &row;
+    });
+    const auto row_of = [&](const DrawnRow& drawn) {
+        return CellRow{drawn.cells, drawn.pale.empty() ? nullptr : &drawn.pale,
+                       rect_of(*drawn.row).adjusted(0, 1, 0, -1)};
+    };
     if (image != nullptr) {
-        draw_cells(*image, drawn, style);
-    } else {
-        draw_cells(painter, drawn, style);
+        const Pixels pixels(*image);
+        in_parallel(drawn_count_ - first, [&](std::size_t n) {
+            DrawnRow& drawn = drawn_[first + n];
+            find_cells(drawn);
+            draw_cells(pixels, row_of(drawn), style);
+        });
     }
-    paint_labels(painter, row, inner, cells);
+    for (std::size_t n = first; n < drawn_count_; ++n) {
+        DrawnRow& drawn = drawn_[n];
+        if (image == nullptr) {
+            find_cells(drawn);
+            draw_cells(painter, row_of(drawn), style);
+        }
+        paint_labels(painter, *drawn.row, row_of(drawn).rect, drawn.cells);
+    }
 }
 
 void TimelineScene::paint_rows(QPainter& painter, QImage* image) const {
@@ -266,7 +292,7 @@ void TimelineScene::paint_rows(QPainter& painter, QImage* image) const {
         painter.restore();
         return;
     }
-    std::vector<Cell> cells;
+    drawn_count_ = 0;
     const auto in = [&](bool above) {
         const QRectF area = above ? pinned() : plot();
         if (area.isEmpty()) return;
@@ -289,9 +315,7 @@ void TimelineScene::paint_rows(QPainter& painter, QImage* image) const {
             if (x > area.left() && x < area.right())
                 painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
         }
-        each_visible_row([&](const TrackRow& row) {
-            if (row.pinned == above) paint_row(painter, image, row, cells);
-        });
+        draw_rows(painter, image, above);
     };
     in(false);
     in(true);

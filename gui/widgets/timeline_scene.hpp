@@ -22,6 +22,13 @@ class QImage;
 
 namespace tw::gui {
 
+// A row as it was drawn last.
+struct DrawnRow {
+    const TrackRow* row = nullptr;
+    std::vector<Cell> cells;
+    std::vector<bool> pale;  // by cell; empty: none
+};
+
 struct TimelineScene {
     std::shared_ptr<const TraceModel> model;
     std::shared_ptr<const DerivedTrace> derived;  // null: not there yet
@@ -71,7 +78,10 @@ struct TimelineScene {
     void paint(QPainter& painter) const;  // all, as shapes
 
   private:
-    void paint_row(QPainter& painter, QImage* image, const TrackRow& row, std::vector<Cell>& cells) const;
+    void find_cells(DrawnRow& drawn) const;
+    // The row's cells in the window: those that were drawn, else found anew into `scratch`.
+    const std::vector<Cell>& cells_in(const TrackRow& row, std::vector<Cell>& scratch) const;
+    void draw_rows(QPainter& painter, QImage* image, bool pinned_ones) const;
     void paint_labels(QPainter& painter, const TrackRow& row, const QRectF& rect,
                       const std::vector<Cell>& cells) const;
     void paint_node(QPainter& painter, const TrackRow& row, const QRectF& rect) const;
@@ -85,6 +95,10 @@ struct TimelineScene {
     void paint_range(QPainter& painter) const;
     template <class Visit>
     void each_visible_row(const Visit& visit) const;
+
+    // Of the last paint_rows onto an image; as long as layout and window are the same.
+    mutable std::vector<DrawnRow> drawn_;
+    mutable std::size_t drawn_count_ = 0;  // of these: in use
 };
 
 template <class Visit>

@@ -101,6 +101,8 @@ void TimelineView::State::relayout() {
     }
     // Names as wide as they are, within bounds.
     double widest = 60;
+    // The memory below has the same margin, and more to say in it.
+    const double least = std::ceil(small.horizontalAdvance(QStringLiteral("100.0 % of 99.9 GiB"))) + 14;
     const std::size_t step = std::max<std::size_t>(1, scene.layout.rows.size() / 256);
     for (std::size_t i = 0; i < scene.layout.rows.size(); i += step) {
         const TrackRow& row = scene.layout.rows[i];
@@ -111,8 +113,10 @@ void TimelineView::State::relayout() {
             widest =
                 std::max(widest, small.horizontalAdvance(text_of(model()->lanes()[row.track.index].name)));
     }
+    const double before = scene.names_width;
     scene.names_width =
-        std::round(std::clamp(widest + 60, 110.0, std::min(320.0, std::max(110.0, scene.size.width() / 3))));
+        std::round(std::clamp(widest + 60, least, std::min(320.0, std::max(least, scene.size.width() / 3))));
+    if (scene.names_width != before) Q_EMIT view.names_width_changed(view.names_width());
     TimeWindow window = scene.window;
     window.width = std::max(1.0, scene.plot().width());
     scene.window = window;

@@ -93,6 +93,7 @@ class TimelineView : public QAbstractScrollArea {
     void rank_selected(int rank);     // by number: a name was clicked, or a task of another rank
     void range_changed();
     void visible_changed(SimTime begin, SimTime end);
+    void names_width_changed(int pixels);
     void view_changed(const ViewState& before, const ViewState& after, ViewChange change);
     void derived_finished();
     void status_text(const QString& text);  // one line about what is under the cursor

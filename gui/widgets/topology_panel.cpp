@@ -45,8 +45,8 @@ TopologyPanel::TopologyPanel(Workbench& workbench, QWidget* parent)
     status_ = new QLabel;
     status_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     loads_ = new ValueTable(this);
-    loads_->set_columns({{tr("Groups")},
-                         {tr("Groups × ranks"), {}, {}, true},
+    loads_->set_columns({{tr("Kind")},
+                         {tr("Groups"), tr("How many, and how many ranks in each"), {}, true},
                          {tr("Nodes"), tr("That one group spans"), {}, true},
                          {tr("Sent"), tr("By a rank, a step"), "B", true},
                          {tr("Link"), tr("Mean share of the link inside a node"), "1", true},
@@ -57,6 +57,7 @@ TopologyPanel::TopologyPanel(Workbench& workbench, QWidget* parent)
     table_->show_model(loads_, true);
     auto* bar = new QHBoxLayout;
     bar->setContentsMargins(6, 3, 6, 3);
+    bar->setSpacing(6);
     bar->addWidget(new QLabel(tr("click chooses a group of")));
     bar->addWidget(kind_);
     bar->addSpacing(10);
@@ -64,7 +65,7 @@ TopologyPanel::TopologyPanel(Workbench& workbench, QWidget* parent)
     auto* split = new QSplitter(Qt::Horizontal);
     split->addWidget(view_);
     split->addWidget(table_);
-    split->setSizes({940, 620});
+    split->setSizes({950, 650});
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(0);
@@ -102,9 +103,15 @@ void TopologyPanel::focus_view() {
     view_->setFocus(Qt::ShortcutFocusReason);
 }
 
+void TopologyPanel::come_into_view() {
+    if (stale_) follow();
+}
+
 void TopologyPanel::follow() {
+    // Behind another tab it costs nothing until it is looked at.
+    stale_ = !is_seen();
     const Shown& shown = workbench_.shown();
-    if (shown.running) return;
+    if (stale_ || shown.running) return;
     const StudyPtr& study = shown.study ? shown.study : workbench_.study();
     if (!study) return view_->show_cluster(nullptr, nullptr);
     // The cluster lives as long as its study.

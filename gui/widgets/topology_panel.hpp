@@ -29,6 +29,9 @@ class TopologyPanel : public Panel {
   Q_SIGNALS:
     void pipeline_ranks_chosen(const std::set<int>& ranks);
 
+  protected:
+    void come_into_view() override;
+
   private:
     void follow();
 
@@ -38,6 +41,7 @@ class TopologyPanel : public Panel {
     QLabel* status_ = nullptr;
     ValueTable* loads_ = nullptr;
     TableView* table_ = nullptr;
+    bool stale_ = true;  // what is shown is older than the plan
 };
 
 }  // namespace tw::gui

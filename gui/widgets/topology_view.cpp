@@ -114,6 +114,14 @@ void TopologyView::draw(QPainter& painter, const TopologyLayout& layout, double 
                          painter.fontMetrics().elidedText(QString::fromStdString(node.name), Qt::ElideRight,
                                                           static_cast<int>(node.box.width) - 6));
         if (total > 0) {
+            const QString loads = QString::fromStdString(fmt::format(
+                "links {}, NICs {}", format_percent(load_.link_load), format_percent(load_.nic_load)));
+            const double room = node.box.width -
+                                painter.fontMetrics().horizontalAdvance(QString::fromStdString(node.name)) -
+                                18;
+            if (painter.fontMetrics().horizontalAdvance(loads) < room)
+                painter.drawText(QRectF(node.box.x + 4, node.box.y, node.box.width - 9, 15),
+                                 Qt::AlignRight | Qt::AlignVCenter, loads);
             bar(node.links, load_.link_load, series_colour(2, palette()));
             bar(node.nics, load_.nic_load, series_colour(0, palette()));
         }

@@ -4,6 +4,7 @@
 #include <QFileInfo>
 #include <QLabel>
 #include <QPainter>
+#include <algorithm>
 
 #include "gui/actions.hpp"
 #include "gui/app/workbench.hpp"
@@ -104,7 +105,9 @@ MemoryPanel::MemoryPanel(TimelinePanel& timeline, const ActionSet& actions, QWid
         view_->set_trace(timeline.trace(), true);
         view_->set_visible(other->visible_begin(), other->visible_end());
     });
-    // One time axis and one cursor.
+    // One time axis and one cursor, at the same place of the window where one is above the other.
+    view_->set_left_margin(other->names_width());
+    connect(other, &TimelineView::names_width_changed, view_, &MemoryView::set_left_margin);
     connect(other, &TimelineView::visible_changed, view_, &MemoryView::set_visible);
     connect(view_, &MemoryView::visible_changed, other, &TimelineView::set_visible);
     connect(other, &TimelineView::cursor_moved, view_, &MemoryView::set_cursor_time);

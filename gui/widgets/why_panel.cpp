@@ -110,7 +110,7 @@ WhyPanel::WhyPanel(Workbench& workbench, QWidget* parent)
     split->addWidget(
         column({heading(tr("One decision changed: what the next plans lose")), status_, neighbour_table_}));
     split->addWidget(column({heading(tr("What if the cluster changed")), what_if, answer_table_}));
-    split->setSizes({290, 330, 640, 340});
+    split->setSizes({285, 330, 635, 350});
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addWidget(split);
@@ -141,14 +141,14 @@ void WhyPanel::focus_what_if() {
     lost_->setFocus(Qt::ShortcutFocusReason);
 }
 
-void WhyPanel::showEvent(QShowEvent* event) {
-    Panel::showEvent(event);
+void WhyPanel::come_into_view() {
+    if (stale_) follow();
     explain_if_shown();
 }
 
 void WhyPanel::explain_if_shown() {
     const Shown& shown = workbench_.shown();
-    if (isVisible() && shown.report && !shown.running && !shown.explanation &&
+    if (is_seen() && shown.report && !shown.running && !shown.explanation &&
         !workbench_.jobs().busy("explain"))
         workbench_.explain();
 }
@@ -156,7 +156,9 @@ void WhyPanel::explain_if_shown() {
 void WhyPanel::follow() {
     const Shown& shown = workbench_.shown();
     try_->setEnabled(shown.plan != nullptr);
-    if (shown.running) return;  // what is there stays until the simulation ends
+    // Behind another tab it costs nothing until it is looked at.
+    stale_ = !is_seen();
+    if (stale_ || shown.running) return;  // what is there stays until the simulation ends
     bars_->set_report(shown.report);
     breakdown_->set_rows(shown.report ? breakdown_rows(*shown.report) : TableRows{});
     breakdown_table_->fit_columns(0);

@@ -27,7 +27,7 @@ class WhyPanel : public Panel {
     [[nodiscard]] BreakdownBars* bars() const { return bars_; }
 
   protected:
-    void showEvent(QShowEvent* event) override;
+    void come_into_view() override;
 
   private:
     void follow();
@@ -46,6 +46,7 @@ class WhyPanel : public Panel {
                    *compute_ = nullptr;
     QLabel *status_ = nullptr, *answer_text_ = nullptr;
     QPushButton *try_ = nullptr, *adopt_ = nullptr;
+    bool stale_ = true;  // what is shown is older than the plan
 };
 
 }  // namespace tw::gui

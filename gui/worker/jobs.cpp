@@ -3,7 +3,21 @@
 #include <QMetaObject>
 #include <QRunnable>
 
+#include <sys/resource.h>
+
 namespace tw::gui {
+namespace {
+
+// A search uses every core; the window's thread goes first where both want the same one. On Linux niceness
+// belongs to a thread, and threads that it starts inherit it.
+void stand_back() {
+    constexpr int kNicer = 5;
+    static thread_local const int done =
+        ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + kNicer);
+    static_cast<void>(done);
+}
+
+}  // namespace
 
 void JobContext::progress(double share, std::string text) {
     QMetaObject::invokeMethod(
@@ -44,6 +58,7 @@ void Jobs::start(const std::string& channel, const QString& title, Work work, bo
     context->id_ = next_++;
     running_[context->id_] = {{context->id_, channel, title, {}, -1}, context, false};
     pool_.start([this, context, keeps, work = std::move(work)] {
+        stand_back();
         std::function<void()> deliver;
         if (!context->cancelled()) deliver = work(*context);
         if (context->cancelled() && !keeps) deliver = nullptr;

@@ -1,10 +1,14 @@
 #include "gui/worker/plan_entry.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "base/check.hpp"
 #include "base/si_format.hpp"
+#include "gui/worker/plan_fields.hpp"
 
 namespace tw::gui {
 namespace {
@@ -72,8 +76,31 @@ const Measure& find_measure(std::string_view key) {
 }
 
 std::string plan_name(const PlanEntry& entry) {
-    const std::string text = summary(entry.plan);
+    std::string text = summary(entry.plan);
+    if (!entry.detail.empty()) text += " · " + entry.detail;
     return entry.name.empty() ? text : entry.name + ": " + text;
+}
+
+void tell_apart(std::vector<PlanEntry>& entries) {
+    std::map<std::string, std::vector<PlanEntry*>> same;
+    for (PlanEntry& entry : entries) {
+        entry.detail.clear();
+        same[summary(entry.plan)].push_back(&entry);
+    }
+    for (auto& [text, group] : same) {
+        if (group.size() < 2) continue;
+        for (const PlanField& field : plan_fields()) {
+            const std::string first = field_text(group.front()->plan, field.key);
+            const bool differs = std::ranges::any_of(
+                group, [&](const PlanEntry* entry) { return field_text(entry->plan, field.key) != first; });
+            if (!differs) continue;
+            std::string title = field.title;
+            title.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(title.front())));
+            for (PlanEntry* entry : group)
+                entry->detail +=
+                    (entry->detail.empty() ? "" : ", ") + title + " " + field_text(entry->plan, field.key);
+        }
+    }
 }
 
 }  // namespace tw::gui

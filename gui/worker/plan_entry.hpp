@@ -15,7 +15,8 @@ enum class PlanOrigin : unsigned char { Found, Kept, Opened, Infeasible };
 struct PlanEntry {
     int id = 0;  // unique in a window
     PlanOrigin origin = PlanOrigin::Found;
-    std::string name;  // of the document it was opened from; else ""
+    std::string name;    // of the document it was opened from; else ""
+    std::string detail;  // what tells it apart from others of the same summary; see tell_apart
     StudyPtr study;
     ParallelPlan plan;
     Evaluation evaluation;                           // 0 where not evaluated
@@ -42,8 +43,10 @@ struct Measure {
 const std::vector<Measure>& measures();
 const Measure& find_measure(std::string_view key);  // CHECKs that it exists
 
-// "tp8 pp16 dp8 …", told apart by stages where `among` has several of the same.
+// "tp8 pp16 dp8 …", with its detail: "tp8 pp16 dp8 … · layers 10, 12 x 6, 10".
 std::string plan_name(const PlanEntry& entry);
+// Gives entries of one summary the fields in which they differ as their details.
+void tell_apart(std::vector<PlanEntry>& entries);
 double exposed_seconds(const SimulationReport& report);  // exposed communication, mean over ranks
 
 }  // namespace tw::gui

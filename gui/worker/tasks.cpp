@@ -197,8 +197,9 @@ Result<Explanation> explain_plan(const Study& study, const SimulationReport& bas
                       other->fits,
                       false,
                       main_difference(base, *other)};
-        a.tied = std::abs(other->step_time_s - base.step_time_s) <
-                 std::max(other->step_time_sigma_s, base.step_time_sigma_s);
+        a.tied =
+            std::abs(other->step_time_s - base.step_time_s) <
+            sigma_of_difference(other->uncertainty, base.uncertainty, same_kernels(change.plan, base.plan));
         out.neighbours.push_back(std::move(a));
     }
     std::stable_sort(out.neighbours.begin(), out.neighbours.end(),

@@ -1,17 +1,15 @@
 // Every action of the table does its work by each of its keys and by the mouse in its menu, in a window with
 // plans.
-#include <QAction>
-#include <QClipboard>
 #include <QLineEdit>
 #include <QMenu>
 #include <QMenuBar>
-#include <QMessageBox>
+#include <QScrollBar>
 #include <QSignalSpy>
-#include <QTableView>
 #include <QTemporaryDir>
 #include <set>
 
 #include "gui/actions.hpp"
+#include "gui/view/trace_model.hpp"
 #include "gui/widgets/command_palette.hpp"
 #include "gui/widgets/compare_panel.hpp"
 #include "gui/widgets/memory_view.hpp"
@@ -21,7 +19,8 @@
 #include "gui/widgets/run_panel.hpp"
 #include "gui/widgets/timeline_view.hpp"
 #include "gui/widgets/trace_panels.hpp"
-#include "tests/gui/window_fixtures.hpp"
+#include "gui/worker/plan_fields.hpp"
+#include "tests/gui/window_fingerprint.hpp"
 
 namespace tw::gui {
 namespace {
@@ -37,50 +36,124 @@ class WindowActions : public testing::Test {
             return folder_.filePath(table ? "t.csv" : picture ? "v.png" : "file.json");
         });
         window_ = std::make_unique<MainWindow>(false);
+        window_->resize(1500, 560);
         window_->show();
-        find_small_plans(window_->workbench());
+        Workbench& workbench = window_->workbench();
+        gui::Setup setup = small_setup();
+        setup.fix = "pp=2,mbs=1,schedule=1f1b|gpipe";  // microbatches walk through two stages
+        workbench.edit_setup(setup, "test");
+        workbench.start_search();
+        ASSERT_TRUE(wait_idle(workbench));
+        ASSERT_GT(workbench.plans().size(), 2U);
+        ASSERT_NE(workbench.shown().report, nullptr);
+        ASSERT_TRUE(wait_until([this] { return view()->derived_ready(); }));
         window_->activateWindow();
         ASSERT_TRUE(QTest::qWaitForWindowActive(window_.get()));
     }
     void TearDown() override {
         window_.reset();
         answer_file_names({});
+        apply_theme(Theme::Light);
+    }
+
+    [[nodiscard]] TimelineView* view() const { return window_->timeline()->view(); }
+    [[nodiscard]] ParetoPanel* pareto() const { return qobject_cast<ParetoPanel*>(window_->panel("pareto")); }
+    [[nodiscard]] QString now() const { return fingerprint(*window_, QDir(folder_.path()), asked_); }
+
+    // At once, or when what was asked for has been painted, or a run has ended its step.
+    [[nodiscard]] bool differs_from(const QString& before) const {
+        return wait_until([&] { return now() != before; }, 10);
     }
 
     // The widget that has the focus when the action is meant.
     QWidget* place_of(const ActionInfo& info) {
         switch (info.context) {
             case ActionContext::Timeline:
-                window_->show_panel(window_->timeline());
-                return window_->timeline()->view();
+                break;
             case ActionContext::Plans:
                 window_->show_panel(window_->plans());
                 return window_->plans()->table();
-            case ActionContext::Plot: {
-                auto* panel = qobject_cast<ParetoPanel*>(window_->panel("pareto"));
-                window_->show_panel(panel);
-                return panel->plot();
-            }
+            case ActionContext::Plot:
+                window_->show_panel(pareto());
+                return pareto()->plot();
             case ActionContext::Global:
-                break;
+                if (std::string_view(info.id) != "view.timeline") break;
+                window_->show_panel(window_->plans());
+                return window_->plans()->table();
         }
         window_->show_panel(window_->timeline());
-        return window_->timeline()->view();
+        return view();
     }
 
-    // What must be so for the action to be enabled, and for the next one to start from a quiet window.
+    TaskId find(const std::string& name) const {
+        const TraceModel& model = *view()->trace();
+        for (TaskId t = 0; t < model.size(); ++t)
+            if (model.name(t) == name) return t;
+        return kNoTask;
+    }
+
+    // A window in which each action has something to do.
     void prepare(const ActionInfo& info) {
         Workbench& workbench = window_->workbench();
-        workbench.undo().setIndex(workbench.undo().count());
+        const std::string id = info.id;
+        window_->actions().action("view.reset_layout")->trigger();
+        QApplication::clipboard()->setText("before");
+        if (workbench.shown().edited) workbench.revert_plan();
+        ASSERT_TRUE(wait_idle(workbench));
+        ASSERT_TRUE(wait_until([this] { return view()->derived_ready(); }));
+        // The middle of the trace, a task with others on all sides, a range, a mark.
+        const TraceModel& model = *view()->trace();
+        view()->perform("timeline.show_hidden");
+        view()->perform("timeline.expand_all");
+        const TaskId task = find("F mb1 s1");
+        ASSERT_NE(task, kNoTask);
+        const SimTime middle = (model.start(task) + model.finish(task)) / 2;
+        const SimTime span = model.end() - model.begin();
+        view()->set_visible(middle - span / 5, middle + span / 3);
+        view()->select_task(task);
+        view()->set_range(RangeSelection{middle - span / 50, middle + span / 20, {0}});
+        view()->set_cursor_time(middle);
+        if (view()->state().notes.empty()) view()->perform("timeline.mark");
+        if (id == "timeline.scroll_down") view()->perform("timeline.scroll_up");
+        if (id == "timeline.scroll_up") view()->perform("timeline.scroll_down");
+        if (id == "timeline.show_hidden") view()->perform("timeline.hide");
+        if (id == "timeline.expand_all") view()->perform("timeline.collapse_all");
+        if (id.starts_with("timeline.search_")) {
+            view()->set_search("f mb");
+            ASSERT_TRUE(wait_until([this] { return view()->search_status().contains("match"); }));
+        }
+        // Plans: the second one is under the cursor, and none is pinned to it.
+        workbench.select(workbench.plans()[1].id);
+        ASSERT_TRUE(wait_idle(workbench));
+        if (id == "plans.select" || id == "plan.revert" || id == "plan.apply") {
+            workbench.set_field("recompute",
+                                field_text(*workbench.shown().plan, "recompute") == "full" ? "none" : "full");
+            ASSERT_TRUE(workbench.shown().edited);
+        }
+        if (id == "plans.remove") workbench.keep_plan();
+        ASSERT_TRUE(wait_idle(workbench));
+        pareto()->plot()->perform("plot.fit");
+        if (id == "plot.fit") pareto()->plot()->perform("plot.zoom_in");
+        if (id == "view.reset_layout") window_->show_only(window_->plans());
+        // Something to undo, and to redo.
         workbench.push(
             "test", [] {}, [] {});
-        if (std::string_view(info.id) == "edit.redo") workbench.undo().undo();
+        if (id == "edit.redo") workbench.undo().undo();
+        if (id == "run.stop") window_->run()->start();
+        if (id == "search.cancel") workbench.start_search();
+        if (window_->isHidden()) window_->show();
+        QWidget* place = place_of(info);
+        place->setFocus();
+        QApplication::processEvents();
+        ASSERT_TRUE(place->hasFocus() || info.context == ActionContext::Timeline) << id;
+        window_->statusBar()->clearMessage();
     }
     void settle() {
         for (QMessageBox* box : window_->findChildren<QMessageBox*>())
             box->close();
         window_->palette_box()->hide();
         window_->key_sheet_box()->hide();
+        view()->perform("timeline.clear");
         if (window_->run()->running()) window_->run()->stop();
         EXPECT_TRUE(wait_until([&] { return !window_->run()->running(); }));
         window_->workbench().cancel();
@@ -100,18 +173,21 @@ TEST_F(WindowActions, EachIsHandled) {
         EXPECT_TRUE(window_->actions().handled(info.id)) << info.id;
 }
 
-TEST_F(WindowActions, EachHasAKeyOrAMenuAndEveryKeyTriggersIt) {
+TEST_F(WindowActions, EveryKeyTriggersItsActionWhichDoesSomething) {
     for (const ActionInfo& info : action_table()) {
         QAction* action = window_->actions().action(info.id);
         for (const QKeySequence& key : action->shortcuts()) {
-            prepare(info);
-            QWidget* place = place_of(info);
-            place->setFocus();
-            ASSERT_TRUE(place->hasFocus()) << info.id;
+            ASSERT_NO_FATAL_FAILURE(prepare(info)) << info.id;
             QSignalSpy triggered(action, &QAction::triggered);
+            const QString before = now();
             const auto combination = key[0];
-            QTest::keyClick(place, combination.key(), combination.keyboardModifiers());
+            QTest::keyClick(place_of(info), combination.key(), combination.keyboardModifiers());
             EXPECT_EQ(triggered.count(), 1) << info.id << " by " << key.toString().toStdString();
+            // Where all tracks are seen there is nowhere to scroll to; timeline_view_test scrolls.
+            const bool stays = std::string_view(info.id).starts_with("timeline.scroll_") &&
+                               view()->verticalScrollBar()->maximum() == 0;
+            EXPECT_TRUE(stays ? now() == before : differs_from(before))
+                << info.id << " by " << key.toString().toStdString() << (stays ? " moves" : " does nothing");
             settle();
         }
     }
@@ -127,12 +203,20 @@ TEST_F(WindowActions, EachIsInAMenuAndTheMouseTriggersIt) {
             const ActionInfo* info = find_action(action->objectName().toStdString());
             if (info == nullptr) continue;  // a submenu
             seen.insert(info->id);
-            prepare(*info);
-            place_of(*info)->setFocus();
+            ASSERT_NO_FATAL_FAILURE(prepare(*info)) << info->id;
+            // Opening and closing a menu alone changes nothing.
+            const bool busy = window_->workbench().jobs_busy() || window_->run()->running();
+            const QString before = now();
+            menu->popup({0, 0});
+            menu->close();
+            if (!busy) {
+                EXPECT_EQ(now().toStdString(), before.toStdString()) << info->id;
+            }
             menu->popup({0, 0});
             QSignalSpy triggered(action, &QAction::triggered);
             QTest::mouseClick(menu, Qt::LeftButton, {}, menu->actionGeometry(action).center());
             EXPECT_EQ(triggered.count(), 1) << info->id;
+            EXPECT_TRUE(differs_from(before)) << info->id << " does nothing";
             menu->close();
             settle();
         }
@@ -190,6 +274,12 @@ TEST_F(WindowActions, SelectionIsLinkedBothWays) {
     EXPECT_EQ(window_->plans()->table()->currentIndex().row(), 1);
     window_->plans()->table()->setCurrentIndex(window_->plans()->table()->model()->index(0, 1));
     EXPECT_EQ(workbench.shown().id, workbench.plans()[0].id);
+}
+
+TEST_F(WindowActions, TimelineAndMemoryShareAMargin) {
+    EXPECT_EQ(window_->memory()->view()->left_margin(), view()->names_width());
+    view()->perform("timeline.collapse_all");
+    EXPECT_EQ(window_->memory()->view()->left_margin(), view()->names_width());
 }
 
 TEST_F(WindowActions, ALinkToThisPlaceIsCopied) {

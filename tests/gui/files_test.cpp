@@ -11,16 +11,22 @@
 #include "gui/app/screenshots.hpp"
 #include "gui/view/trace_model.hpp"
 #include "gui/widgets/panel.hpp"
+#include "gui/widgets/run_panel.hpp"
+#include "gui/widgets/timeline_view.hpp"
+#include "gui/widgets/trace_panels.hpp"
+#include "gui/worker/plan_fields.hpp"
 #include "models/formats/document.hpp"
 #include "plan/parallel_plan.hpp"
+#include "plan/trace/trace.hpp"
+#include "sim/report/report.hpp"
 #include "tests/gui/window_fixtures.hpp"
 
 namespace tw::gui {
 namespace {
 
-QStringList shared_inputs() {
+QStringList shared_inputs(const QStringList& folders) {
     QStringList files;
-    for (const char* folder : {"topology", "traces", "nccl-tests"}) {
+    for (const QString& folder : folders) {
         QDirIterator at(QString(TW_SOURCE_DIR "/../shared/inputs/") + folder, QDir::Files,
                         QDirIterator::Subdirectories);
         while (at.hasNext())
@@ -28,6 +34,12 @@ QStringList shared_inputs() {
     }
     files.sort();
     return files;
+}
+
+// What opening a file adds to: a refused one to the problems.
+std::size_t opened_or_refused(const Workbench& workbench) {
+    return workbench.problems().size() + workbench.measured().size() + workbench.imported().size() +
+           workbench.profiles().size() + workbench.plans().size();
 }
 
 void drop(MainWindow& window, const QStringList& files) {
@@ -54,19 +66,16 @@ bool has_content(const QImage& image) {
 }
 
 TEST(Files, EverySharedTopologyTraceAndLogOpensByDrop) {
-    const QStringList files = shared_inputs();
+    const QStringList files = shared_inputs({"topology", "traces", "nccl-tests"});
     if (files.isEmpty()) GTEST_SKIP() << "the shared inputs are not beside the source tree";
     MainWindow window(false);
     window.show();
     for (const QString& file : files) {
-        const std::size_t before = window.workbench().problems().size() +
-                                   window.workbench().measured().size() +
-                                   window.workbench().imported().size();
+        const std::size_t before = opened_or_refused(window.workbench());
         drop(window, {file});
         ASSERT_TRUE(wait_idle(window.workbench(), 60)) << file.toStdString();
-        const std::size_t after = window.workbench().problems().size() +
-                                  window.workbench().measured().size() + window.workbench().imported().size();
-        EXPECT_GT(after, before) << file.toStdString() << ": neither opened nor refused";
+        EXPECT_GT(opened_or_refused(window.workbench()), before)
+            << file.toStdString() << ": neither opened nor refused";
     }
     EXPECT_GT(window.workbench().measured().size(), 0U);
     EXPECT_GT(window.workbench().imported().size(), 20U);
@@ -76,14 +85,50 @@ TEST(Files, EverySharedTopologyTraceAndLogOpensByDrop) {
     EXPECT_TRUE(has_content(window.grab().toImage()));
 }
 
+// Models, profiles, logs and launch scripts of other programs: each becomes something, or is refused by name
+// and reason, whatever it is.
+TEST(Files, EverySharedFileOfAnyKindIsOpenedOrRefused) {
+    const QStringList files = shared_inputs({"launch", "logs", "models", "profiles"});
+    if (files.isEmpty()) GTEST_SKIP() << "the shared inputs are not beside the source tree";
+    MainWindow window(false);
+    window.show();
+    Workbench& workbench = window.workbench();
+    int models = 0, refused = 0;
+    for (const QString& file : files) {
+        const QString name = QFileInfo(file).fileName();
+        workbench.clear_problems(name);
+        const gui::Setup setup = workbench.setup();
+        const std::size_t before = opened_or_refused(workbench);
+        drop(window, {file});
+        ASSERT_TRUE(wait_until([&] { return !workbench.jobs().busy(); }, 60)) << file.toStdString();
+        const bool taken = !(workbench.setup() == setup);
+        models += taken ? 1 : 0;
+        // The same model again changes nothing, and needs to say nothing.
+        const bool same = setup.model == file.toStdString() || !setup.model_text.empty();
+        const bool told = opened_or_refused(workbench) > before;
+        EXPECT_TRUE(taken || told || same) << file.toStdString() << ": neither opened nor refused";
+        for (const Problem& problem : workbench.problems())
+            if (problem.where.startsWith(name)) {
+                ++refused;
+                EXPECT_FALSE(problem.message.isEmpty()) << file.toStdString();
+                break;
+            }
+    }
+    EXPECT_GT(models, 50);
+    EXPECT_GT(refused, 50);
+    EXPECT_TRUE(has_content(window.grab().toImage()));
+}
+
 TEST(Files, EverySharedFileAtOnce) {
-    const QStringList files = shared_inputs();
+    const QStringList files =
+        shared_inputs({"topology", "traces", "nccl-tests", "launch", "logs", "models", "profiles"});
     if (files.isEmpty()) GTEST_SKIP() << "the shared inputs are not beside the source tree";
     MainWindow window(false);
     window.show();
     drop(window, files);
-    ASSERT_TRUE(wait_idle(window.workbench(), 120));
+    ASSERT_TRUE(wait_idle(window.workbench(), 240));
     EXPECT_GT(window.workbench().imported().size(), 20U);
+    EXPECT_GT(window.workbench().measured().size(), 0U);
 }
 
 TEST(Files, ADroppedConfigBecomesTheModel) {
@@ -169,6 +214,68 @@ TEST(Files, ClosingWhileASearchRunsKeepsWhatItFound) {
     ASSERT_TRUE(wait_idle(window.workbench()));
     EXPECT_EQ(window.workbench().plans().size(), found);
     EXPECT_EQ(window.workbench().setup().model, "llama3-70b");
+}
+
+// An edit whose simulation is not back yet, a kept plan, marks of the timeline: all are there the next time.
+TEST(Files, ClosingWhileAnEditIsSimulatedKeepsTheEdit) {
+    const QTemporaryDir state;
+    qputenv("XDG_STATE_HOME", state.path().toUtf8());
+    std::string edited;
+    std::size_t plans = 0;
+    {
+        MainWindow window(true);
+        window.show();
+        Workbench& workbench = window.workbench();
+        find_small_plans(workbench);
+        workbench.select(workbench.plans()[1].id);
+        ASSERT_TRUE(wait_idle(workbench));
+        workbench.keep_plan();
+        ASSERT_TRUE(wait_idle(workbench));
+        window.timeline()->view()->perform("timeline.mark");
+        workbench.set_field("recompute",
+                            field_text(*workbench.shown().plan, "recompute") == "full" ? "none" : "full");
+        EXPECT_TRUE(workbench.jobs().busy());  // the simulation
+        edited = field_text(*workbench.shown().plan, "recompute");
+        plans = workbench.plans().size();
+        window.close();
+        EXPECT_FALSE(workbench.jobs().busy());
+    }
+    MainWindow window(true);
+    window.open_last_session();
+    Workbench& workbench = window.workbench();
+    ASSERT_TRUE(wait_idle(workbench));
+    EXPECT_EQ(workbench.plans().size(), plans);
+    EXPECT_TRUE(workbench.shown().edited);
+    ASSERT_NE(workbench.shown().report, nullptr);
+    EXPECT_EQ(field_text(workbench.shown().report->plan, "recompute"), edited);
+    EXPECT_EQ(window.timeline()->view()->state().notes.size(), 1U);
+}
+
+// A run that is cut short by closing has been told to end in order: what it measured is open the next time.
+TEST(Files, ClosingWhileARunGoesOnKeepsItsTrace) {
+    if (Workbench::program("trainwright").isEmpty()) GTEST_SKIP() << "trainwright is not built";
+    const QTemporaryDir state;
+    qputenv("XDG_STATE_HOME", state.path().toUtf8());
+    {
+        MainWindow window(true);
+        window.show();
+        find_small_plans(window.workbench());
+        window.run()->set_options(100'000, {});
+        window.run()->start();
+        ASSERT_TRUE(window.run()->running());
+        // A few steps are done when their losses are drawn.
+        ASSERT_TRUE(wait_until([&] { return window.run()->steps_done() > 2 || !window.run()->running(); }));
+        ASSERT_TRUE(window.run()->running());
+        window.close();
+        EXPECT_FALSE(window.run()->running());
+        ASSERT_EQ(window.workbench().measured().size(), 1U);
+    }
+    MainWindow window(true);
+    window.open_last_session();
+    ASSERT_TRUE(wait_idle(window.workbench()));
+    ASSERT_EQ(window.workbench().measured().size(), 1U);
+    ASSERT_NE(window.workbench().measured()[0].trace, nullptr);
+    EXPECT_GT(window.workbench().measured()[0].trace->steps, 1);
 }
 
 TEST(Files, DestroyingAWindowWhileWorkRunsEndsTheWork) {

@@ -112,7 +112,26 @@ TEST(Models, ReportTablesAreConsistentAndAddUp) {
         EXPECT_TRUE(change.typeId() != QMetaType::Double || std::isnan(change.toDouble()) ||
                     change.toDouble() == 0)
             << row;
+        // Nothing has no sign.
+        const QString text = table.index(row, 3).data().toString();
+        EXPECT_TRUE(text.isEmpty() || text.startsWith("0.0 ")) << text.toStdString();
     }
+}
+
+TEST(Models, PlansOfOneNameAreToldApart) {
+    std::vector<PlanEntry> entries(3);
+    entries[1].plan.overlap.tp = !entries[0].plan.overlap.tp;
+    entries[2].plan.mesh.tp = 2;
+    tell_apart(entries);
+    EXPECT_NE(plan_name(entries[0]), plan_name(entries[1]));
+    EXPECT_TRUE(entries[0].detail.starts_with("hide tp ")) << entries[0].detail;
+    EXPECT_EQ(entries[2].detail, "");
+    EXPECT_EQ(plan_name(entries[2]), summary(entries[2].plan));
+    // Alone it needs no more than its summary.
+    entries.pop_back();
+    entries.pop_back();
+    tell_apart(entries);
+    EXPECT_EQ(entries[0].detail, "");
 }
 
 TEST(PlanFields, DerivedFieldsFollow) {

@@ -4,16 +4,21 @@
 #include <QLineEdit>
 #include <QListWidget>
 #include <QPainter>
+#include <QScrollBar>
 #include <QSignalSpy>
+#include <QTableView>
 #include <QTemporaryDir>
 #include <QTest>
 #include <QTreeWidget>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include <gtest/gtest.h>
 
 #include "gui/actions.hpp"
+#include "gui/item_models/value_table.hpp"
+#include "gui/view/load_trace.hpp"
 #include "gui/widgets/prompt_bar.hpp"
 #include "gui/widgets/range_panel.hpp"
 #include "tests/gui/view/view_fixtures.hpp"
@@ -84,6 +89,17 @@ class Timeline : public testing::Test {
     TimelineView view_;
     ActionSet actions_;
 };
+
+TEST_F(Timeline, PageKeysScrollTracksThatDoNotFit) {
+    view_.resize(1200, 120);
+    view_.perform("timeline.expand_all");
+    ASSERT_TRUE(QTest::qWaitFor([this] { return view_.verticalScrollBar()->maximum() > 0; }, 5'000));
+    QTest::keyClick(&view_, Qt::Key_PageDown);
+    const double down = view_.state().scroll;
+    EXPECT_GT(down, 0);
+    QTest::keyClick(&view_, Qt::Key_PageUp);
+    EXPECT_LT(view_.state().scroll, down);
+}
 
 TEST_F(Timeline, KnowsEveryActionOfItsContext) {
     wait_for_derived();
@@ -353,6 +369,43 @@ TEST_F(Timeline, HoverTellsTheCursorAndTheStatus) {
     EXPECT_TRUE(view_.cursor_time());
 }
 
+// The arrows of a foreign trace are drawn: the picture with them differs from that without, along their way.
+TEST_F(Timeline, DrawsTheArrowsOfAForeignTrace) {
+    const QTemporaryDir folder;
+    QFile file(folder.filePath("foreign.json"));
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write(R"([
+{"ph":"X","name":"first","cat":"kernel","pid":1,"tid":1,"ts":0,"dur":10},
+{"ph":"X","name":"second","cat":"kernel","pid":2,"tid":1,"ts":90,"dur":10},
+{"ph":"s","id":1,"name":"n","cat":"c","pid":1,"tid":1,"ts":1},
+{"ph":"f","id":1,"name":"n","cat":"c","pid":2,"tid":1,"ts":91,"bp":"e"}])");
+    file.close();
+    const std::vector<std::filesystem::path> files = {file.fileName().toStdString()};
+    const auto loaded = load_trace_model(files);
+    ASSERT_TRUE(loaded);
+    model_ = *loaded;
+    view_.set_trace(model_);
+    wait_for_derived();
+    if (view_.is_checked("timeline.flows")) view_.perform("timeline.flows");
+    const QImage without = view_.viewport()->grab().toImage();
+    view_.perform("timeline.flows");
+    const QImage with = view_.viewport()->grab().toImage();
+    // Between the two tasks nothing else is drawn: the arrow alone changes pixels there, in every column.
+    const int from = place_of(0).x() + 60, to = place_of(1).x() - 90;
+    ASSERT_GT(to, from);
+    for (int x = from; x < to; x += 7) {
+        int changed = 0;
+        for (int y = 30; y < with.height() - 30; ++y)
+            changed += with.pixel(x, y) != without.pixel(x, y) ? 1 : 0;
+        EXPECT_GT(changed, 0) << x;
+    }
+    view_.select_task(0);
+    QTest::keyClick(&view_, Qt::Key_BracketRight);
+    EXPECT_EQ(model_->name(view_.selected_task()), "second");
+    QTest::keyClick(&view_, Qt::Key_BracketLeft);
+    EXPECT_EQ(model_->name(view_.selected_task()), "first");
+}
+
 TEST_F(Timeline, HighlightsRanksFromOutside) {
     view_.highlight_ranks({1, 2}, true);
     const double two = view_.size_of_all_rows().height();
@@ -413,6 +466,12 @@ TEST_F(Timeline, TheRangePanelSumsAndCopies) {
     view_.set_range(RangeSelection{0, model_->end(), {0, 1}});
     EXPECT_EQ(panel.sums().lanes, 2U);
     EXPECT_TRUE(panel.tsv().contains("forward\t"));
+    // The same as a table that is sorted and exported like every other.
+    ASSERT_NE(panel.table(), nullptr);
+    const QAbstractItemModel& table = *panel.table()->model();
+    EXPECT_EQ(table.rowCount(), static_cast<int>(panel.sums().rows.size()) + 1);
+    const QString csv = export_table(table, TableFileFormat::Csv);
+    EXPECT_TRUE(csv.startsWith("Kind,Sum [s],Share [1],Count,Mean [s],Longest [s]")) << csv.toStdString();
     auto* const lanes = panel.findChild<QTreeWidget*>();
     ASSERT_EQ(lanes->topLevelItemCount(), 2);
     lanes->topLevelItem(1)->setCheckState(0, Qt::Unchecked);

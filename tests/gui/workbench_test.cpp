@@ -3,6 +3,9 @@
 
 #include <QSignalSpy>
 #include <QTemporaryDir>
+#include <atomic>
+
+#include <sys/resource.h>
 
 #include "gui/worker/plan_fields.hpp"
 #include "gui/worker/tasks.hpp"
@@ -119,6 +122,18 @@ TEST(Workbench, ACancelledSearchKeepsWhatItFound) {
     ASSERT_TRUE(wait_idle(workbench));
     EXPECT_FALSE(workbench.searching());
     EXPECT_FALSE(workbench.plans().empty());
+}
+
+// A search takes every core; what the user does goes first.
+TEST(Workbench, WorkInTheBackgroundIsNicerThanTheWindow) {
+    Workbench workbench;
+    std::atomic<int> nice{-100};
+    workbench.jobs().start("test", "test", [&](JobContext&) -> std::function<void()> {
+        nice = ::getpriority(PRIO_PROCESS, 0);
+        return {};
+    });
+    ASSERT_TRUE(wait_idle(workbench));
+    EXPECT_GT(nice, ::getpriority(PRIO_PROCESS, 0));
 }
 
 TEST(Workbench, ExplainsAndTriesWhatIfs) {

@@ -4,6 +4,7 @@
 // (1000).
 #include <QApplication>
 #include <QThreadPool>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -46,6 +46,24 @@ TEST(ViewStateJson, ReportsAllErrors) {
     EXPECT_NE(to_string(read.errors()).find("/view/options/time_format"), std::string::npos);
 }
 
+TEST(ViewStateJson, RefusesNumbersThatNoRankHas) {
+    const auto model = model_of(view_test::pipeline_trace());
+    for (const char* number : {"-1", "4294967296", "18446744073709551615", "0.5", "\"0\""}) {
+        Json json = to_json({}, *model);
+        json["ranks"].push_back(Json::parse(number));
+        EXPECT_FALSE(view_state_from_json(json, *model)) << number;
+    }
+}
+
+TEST(ViewStateJson, PutsNotesInOrder) {
+    const auto model = model_of(view_test::pipeline_trace());
+    ViewState state;
+    state.notes = {{9, 9, "late"}, {5, 7, "early"}};
+    const auto read = view_state_from_json(to_json(state, *model), *model);
+    ASSERT_TRUE(read) << to_string(read.errors());
+    EXPECT_EQ(read->notes, (std::vector<TimeNote>{{5, 7, "early"}, {9, 9, "late"}}));
+}
+
 TEST(ViewStateJson, LeavesOutTracksThatTheTraceLacks) {
     const auto large = model_of(view_test::pipeline_trace(8));
     const auto small = model_of(view_test::pipeline_trace(2));

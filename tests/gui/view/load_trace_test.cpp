@@ -1,10 +1,12 @@
 #include "gui/view/load_trace.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
+#include "gui/view/flow.hpp"
 #include "plan/trace/chrome.hpp"
 #include "plan/trace/trace_json.hpp"
 #include "tests/gui/view/view_fixtures.hpp"
@@ -97,6 +99,98 @@ TEST(LoadTrace, KinetoTimesSpansAndWords) {
     for (TaskId t = 0; t < model->size(); ++t)
         quoted = quoted || model->name(t) == "outer \"quoted\"";
     EXPECT_TRUE(quoted);
+}
+
+// The arrows of a file, as names: "launch>gemm".
+std::vector<std::string> arrows_of(const TraceModel& model) {
+    const FlowIndex flows(model);
+    std::vector<std::string> out;
+    for (std::size_t m = 0; m < flows.meetings(); ++m) {
+        std::string way;
+        for (const TaskId task : flows.members(m))
+            way += (way.empty() ? "" : ">") + model.name(task);
+        out.push_back(way);
+    }
+    std::sort(out.begin(), out.end());
+    return out;
+}
+
+// Kineto writes ac2g arrows from a launch to its kernel, both at the beginning of their slices.
+TEST(LoadTrace, ArrowsOfKinetoJoinLaunchesAndKernels) {
+    const TemporaryFolder folder;
+    const auto model = load(written(folder, "kineto.json", R"({"schemaVersion": 1, "traceEvents": [
+{"ph":"X","cat":"cpu_op","name":"mm","pid":1,"tid":1,"ts":0,"dur":30},
+{"ph":"X","cat":"cuda_runtime","name":"launch","pid":1,"tid":1,"ts":5,"dur":4},
+{"ph":"s","id":12,"pid":1,"tid":1,"ts":5,"cat":"ac2g","name":"ac2g"},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":40,"dur":9},
+{"ph":"f","id":12,"pid":0,"tid":7,"ts":40,"cat":"ac2g","name":"ac2g","bp":"e"},
+{"ph":"s","id":12,"pid":1,"tid":1,"ts":1,"cat":"fwdbwd","name":"fwdbwd"},
+{"ph":"f","id":99,"pid":0,"tid":7,"ts":40,"cat":"ac2g","name":"ac2g","bp":"e"},
+{"ph":"s","id":13,"pid":1,"tid":1,"ts":900,"cat":"ac2g","name":"ac2g"}
+]})"));
+    ASSERT_NE(model, nullptr);
+    // The innermost task is meant; an arrow of the same number but another category is another one.
+    EXPECT_EQ(arrows_of(*model), (std::vector<std::string>{"launch>gemm"}));
+    ASSERT_EQ(model->warnings().size(), 1U);
+    EXPECT_NE(model->warnings()[0].find("2 ends of arrows"), std::string::npos) << model->warnings()[0];
+    const FlowIndex flows(*model);
+    TaskId launch = kNoTask;
+    for (TaskId t = 0; t < model->size(); ++t)
+        if (model->name(t) == "launch") launch = t;
+    const TaskId gemm = along_flow(*model, flows, launch, false);
+    ASSERT_NE(gemm, kNoTask);
+    EXPECT_EQ(model->name(gemm), "gemm");
+    EXPECT_EQ(along_flow(*model, flows, gemm, true), launch);
+    EXPECT_EQ(along_flow(*model, flows, gemm, false), kNoTask);
+}
+
+// Steps, ends without "bp" (which mean the next slice to begin), several ends, bind ids.
+TEST(LoadTrace, ArrowsOfOtherWriters) {
+    const TemporaryFolder folder;
+    const auto model = load(written(folder, "chrome.json", R"([
+{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":10},
+{"ph":"X","name":"b","pid":1,"tid":2,"ts":20,"dur":10},
+{"ph":"X","name":"c","pid":2,"tid":1,"ts":40,"dur":10},
+{"ph":"X","name":"d","pid":2,"tid":2,"ts":60,"dur":10},
+{"ph":"s","id":"0x1","name":"way","cat":"c","pid":1,"tid":1,"ts":10},
+{"ph":"t","id":"0x1","name":"way","cat":"c","pid":1,"tid":2,"ts":25},
+{"ph":"f","id":"0x1","name":"way","cat":"c","pid":2,"tid":1,"ts":35},
+{"ph":"f","id":"0x1","name":"way","cat":"c","pid":2,"tid":2,"ts":60,"bp":"e"},
+{"ph":"X","name":"p","pid":3,"tid":1,"ts":100,"dur":5,"bind_id":"0x7","flow_out":true},
+{"ph":"X","name":"q","pid":3,"tid":2,"ts":110,"dur":5,"bind_id":"0x7","flow_in":true,"flow_out":true},
+{"ph":"X","name":"r","pid":3,"tid":3,"ts":120,"dur":5,"bind_id":"0x7","flow_in":true},
+{"ph":"s","id":"0x1","name":"way","cat":"c","pid":3,"tid":1,"ts":101},
+{"ph":"f","id":"0x1","name":"way","cat":"c","pid":3,"tid":3,"ts":121,"bp":"e"}
+])"));
+    ASSERT_NE(model, nullptr);
+    EXPECT_EQ(arrows_of(*model), (std::vector<std::string>{"a>b>c", "b>d", "p>q>r", "p>r"}));
+    EXPECT_TRUE(model->warnings().empty());
+}
+
+TEST(LoadTrace, ArrowsOfOurExportJoinSendsAndReceives) {
+    const TemporaryFolder folder;
+    const auto path = folder.path() / "chrome.json";
+    {
+        std::ofstream out(path);
+        write_chrome_trace(view_test::pipeline_trace(), out);
+    }
+    const auto model = load(path);
+    ASSERT_NE(model, nullptr);
+    ASSERT_EQ(model->source(), nullptr);
+    const FlowIndex flows(*model);
+    std::size_t sends = 0;
+    for (TaskId t = 0; t < model->size(); ++t)
+        sends += model->name(t).starts_with("send ") ? 1U : 0U;
+    EXPECT_GT(sends, 0U);
+    EXPECT_EQ(flows.meetings(), sends);
+    for (std::size_t m = 0; m < flows.meetings(); ++m) {
+        const auto way = flows.members(m);
+        ASSERT_EQ(way.size(), 2U);
+        EXPECT_TRUE(model->name(way[0]).starts_with("send ")) << model->name(way[0]);
+        EXPECT_TRUE(model->name(way[1]).starts_with("receive ")) << model->name(way[1]);
+        EXPECT_EQ(model->microbatch(way[0]), model->microbatch(way[1]));
+        EXPECT_NE(model->rank_of(way[0]), model->rank_of(way[1]));
+    }
 }
 
 TEST(LoadTrace, SeveralFilesShareOneAxis) {

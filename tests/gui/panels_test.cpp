@@ -1,0 +1,99 @@
+// What panels have in common: work that waits until they are seen, tables that are exported.
+#include <QFile>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QTableView>
+#include <QTemporaryDir>
+
+#include "gui/item_models/value_table.hpp"
+#include "gui/widgets/panel.hpp"
+#include "gui/widgets/range_panel.hpp"
+#include "gui/widgets/table_view.hpp"
+#include "gui/widgets/timeline_view.hpp"
+#include "gui/widgets/trace_panels.hpp"
+#include "gui/widgets/why_panel.hpp"
+#include "tests/gui/window_fixtures.hpp"
+
+namespace tw::gui {
+namespace {
+
+TEST(Panels, WhatIsBehindAnotherTabPutsItsWorkOff) {
+    MainWindow window(false);
+    window.show();
+    Workbench& workbench = window.workbench();
+    find_small_plans(workbench);
+    Panel *why = window.panel("why"), *topology = window.panel("topology");
+    EXPECT_TRUE(window.panel("timeline")->is_seen());
+    EXPECT_FALSE(why->is_seen());
+    EXPECT_EQ(workbench.shown().explanation, nullptr);  // dozens of simulations that nobody asked for
+    EXPECT_EQ(topology->table()->model()->rowCount(), 0);
+    window.show_panel(why);
+    EXPECT_TRUE(why->is_seen());
+    EXPECT_FALSE(window.panel("timeline")->is_seen());
+    ASSERT_TRUE(wait_idle(workbench));
+    ASSERT_NE(workbench.shown().explanation, nullptr);
+    EXPECT_GT(why->table()->model()->rowCount(), 0);
+    window.show_panel(topology);
+    EXPECT_FALSE(why->is_seen());
+    EXPECT_GT(topology->table()->model()->rowCount(), 0);
+    // Another plan: shown when it is looked at again.
+    workbench.select(workbench.plans()[1].id);
+    ASSERT_TRUE(wait_idle(workbench));
+    EXPECT_EQ(workbench.shown().explanation, nullptr);
+    window.show_panel(why);
+    ASSERT_TRUE(wait_idle(workbench));
+    EXPECT_NE(workbench.shown().explanation, nullptr);
+}
+
+TEST(Panels, EveryTableIsWrittenInEveryFormat) {
+    const QTemporaryDir folder;
+    MainWindow window(false);
+    window.show();
+    Workbench& workbench = window.workbench();
+    find_small_plans(workbench);
+    workbench.pin(0, workbench.plans()[0].id);
+    workbench.pin(1, workbench.plans()[1].id);
+    workbench.report({Problem::Severity::Note, "test", "a note", "a hint"});
+    TimelineView* view = window.timeline()->view();
+    view->set_range(RangeSelection{view->trace()->begin(), view->trace()->end(), {0}});
+    int tables = 0;
+    for (Panel* panel : window.panels()) {
+        window.show_panel(panel);
+        ASSERT_TRUE(wait_idle(workbench));
+        if (panel->table() == nullptr) continue;
+        ++tables;
+        const QAbstractItemModel& model = *panel->table()->model();
+        EXPECT_GT(model.rowCount(), 0) << panel->objectName().toStdString();
+        for (const char* suffix : {"csv", "tsv", "json"}) {
+            const QString path = folder.filePath(panel->objectName() + "." + suffix);
+            EXPECT_EQ(write_table(model, path).toStdString(), "");
+            QFile file(path);
+            ASSERT_TRUE(file.open(QIODevice::ReadOnly));
+            const QByteArray text = file.readAll();
+            if (std::string_view(suffix) == "json") {
+                EXPECT_EQ(QJsonDocument::fromJson(text).array().size(), model.rowCount());
+            } else {
+                EXPECT_EQ(text.count('\n'), model.rowCount() + 1) << path.toStdString();
+            }
+        }
+    }
+    EXPECT_GE(tables, 8);  // plans, editor, why, topology, compare, profile, range, problems
+}
+
+TEST(Panels, ColumnsAreAsWideAsTheirTexts) {
+    ValueTable model;
+    model.set_columns({{"a"}, {"a long heading", {}, {}, true}});
+    model.set_rows({{{"some words that take room"}, {"1"}}, {{"x", {}, Tone::Strong}, {"2"}}});
+    TableView table("test");
+    table.show_model(&model);
+    table.resize(600, 200);
+    table.show();
+    table.fit_columns();
+    EXPECT_GE(table.columnWidth(0), table.sizeHintForIndex(model.index(0, 0)).width());
+    EXPECT_GE(table.columnWidth(1), table.fontMetrics().horizontalAdvance("a long heading"));
+    table.fit_columns(0);
+    EXPECT_GE(table.columnWidth(0) + table.columnWidth(1), table.viewport()->width() - 1);
+}
+
+}  // namespace
+}  // namespace tw::gui
