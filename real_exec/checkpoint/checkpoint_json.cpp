@@ -100,12 +100,11 @@ CheckpointPiece piece_from(const Json& json, const std::string& pointer, Errors&
     object.finish();
     if (errors.size() != before) return piece;
     if (const Status legal = check_region(piece.region, pointer); !legal) {
-        errors.insert(errors.end(), legal.errors().begin(), legal.errors().end());
+        for (const Error& error : legal.errors())
+            errors.push_back({ErrorCode::Unreadable, error.message, error.context, error.hint});
         return piece;
     }
-    std::int64_t elements = 0;
-    for (const ElementRun& run : runs_of(piece.region))
-        elements += run.length;
+    const std::int64_t elements = stored_elements(piece.region);
     if (piece.bytes != elements * static_cast<std::int64_t>(bytes_of(piece.dtype)))
         object.error("bytes", fmt::format("is {}, the region has {} elements", piece.bytes, elements));
     return piece;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <mutex>
 #include <system_error>
 
@@ -8,6 +7,7 @@
 
 #include "base/json.hpp"
 #include "base/nearest.hpp"
+#include "real_exec/backend/copy_bytes.hpp"
 #include "real_exec/checkpoint/checkpoint.hpp"
 #include "real_exec/checkpoint/checkpoint_json.hpp"
 #include "real_exec/checkpoint/crc32c.hpp"
@@ -214,7 +214,7 @@ Status Checkpoint::read(std::string_view kind, std::string_view name, const Tens
 
     auto* const target = static_cast<std::byte*>(into);
     const std::size_t from_size = bytes_of(entry->dtype), to_size = bytes_of(dtype);
-    std::memset(target, 0, static_cast<std::size_t>(region.elements()) * to_size);
+    clear_bytes(target, static_cast<std::size_t>(region.elements()) * to_size);
     const std::vector<ElementRun> runs = runs_of(region);
     std::int64_t needed = 0;
     for (const ElementRun& run : runs)
@@ -245,7 +245,7 @@ Status Checkpoint::read(std::string_view kind, std::string_view name, const Tens
 
 Status Checkpoint::verify(int share, int shares) const {
     TW_CHECK(share >= 0 && share < shares);
-    for (std::size_t part = static_cast<std::size_t>(share); part < state_->parts.size();
+    for (auto part = static_cast<std::size_t>(share); part < state_->parts.size();
          part += static_cast<std::size_t>(shares))
         if (const Status intact = state_->whole_part(state_->parts[part]); !intact) return intact;
     return ok();

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/json.hpp"
+#include "real_exec/backend/copy_bytes.hpp"
 #include "real_exec/checkpoint/checkpoint.hpp"
 #include "real_exec/checkpoint/checkpoint_json.hpp"
 #include "real_exec/checkpoint/crc32c.hpp"
@@ -43,7 +44,7 @@ struct Snapshot {
 
 Status to_host(const CheckpointOptions& options, void* host, const Tensor& tensor) {
     if (options.to_host) return options.to_host(host, tensor);
-    if (tensor.bytes() > 0) std::memcpy(host, tensor.data, tensor.bytes());
+    copy_bytes(host, tensor.data, tensor.bytes());
     return ok();
 }
 
@@ -57,8 +58,7 @@ Result<CheckpointPiece> piece_of(const CheckpointTensor& tensor, std::int64_t be
         return of_tensor(tensor, fmt::format("its region has {} elements, its memory {}",
                                              tensor.region.elements(), tensor.data.elements()));
     CheckpointPiece piece{tensor.kind, tensor.name, tensor.data.dtype, tensor.region, begin, 0, 0};
-    for (const ElementRun& run : runs_of(tensor.region))
-        piece.bytes += run.length * static_cast<std::int64_t>(bytes_of(piece.dtype));
+    piece.bytes = stored_elements(tensor.region) * static_cast<std::int64_t>(bytes_of(piece.dtype));
     return piece;
 }
 
@@ -249,7 +249,7 @@ class Writer final : public CheckpointWriter {
         if (thread_.joinable()) thread_.join();
     }
 
-    Status start() {
+    [[nodiscard]] Status start() const {
         std::error_code error;
         fs::create_directories(options_.folder, error);
         if (error)

@@ -1,12 +1,12 @@
 #include "real_exec/checkpoint/safetensors.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/nearest.hpp"
+#include "real_exec/backend/copy_bytes.hpp"
 #include "real_exec/checkpoint/disk_file.hpp"
 #include "real_exec/checkpoint/float_convert.hpp"
 
@@ -55,6 +55,9 @@ std::span<const std::byte> SafetensorsFile::bytes(const SafetensorsEntry& entry)
 
 Status write_safetensors(const std::filesystem::path& path, std::span<const SafetensorsSource> tensors,
                          const std::map<std::string, std::string>& metadata) {
+    for (const SafetensorsSource& tensor : tensors)
+        if (tensor.name == kMetadataName)
+            return Error{ErrorCode::Failure, "is a name that the format keeps for itself", tensor.name, ""};
     const std::filesystem::path beside = path.string() + ".tmp";
     auto file = DiskFile::create(beside);
     if (!file) return file.errors();
@@ -139,7 +142,7 @@ Status WeightFiles::read(std::string_view name, const TensorRegion& region, DTyp
         return fail(fmt::format("has shape {}, the model needs {}", text_of(entry.shape), text_of(dims)));
     const std::byte* const stored = file.bytes(entry).data();
     auto* const target = static_cast<std::byte*>(into);
-    std::memset(target, 0, static_cast<std::size_t>(region.elements()) * bytes_of(dtype));
+    clear_bytes(target, static_cast<std::size_t>(region.elements()) * bytes_of(dtype));
     const std::vector<ElementRun> runs = runs_of(region);
     for (const ElementRun& run : runs) {
         convert_elements(stored + static_cast<std::size_t>(run.at) * bytes_of(*type), *type,

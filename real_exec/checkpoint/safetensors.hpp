@@ -26,6 +26,8 @@ namespace tw {
 
 // A header longer than this is refused (the format's reference implementation has the same limit).
 inline constexpr std::int64_t kMaxSafetensorsHeader = 100'000'000;
+// Beside the tensors in the header: a name that no tensor may have.
+inline constexpr const char* kMetadataName = "__metadata__";
 
 struct SafetensorsEntry {
     std::string name;
@@ -79,7 +81,8 @@ struct SafetensorsSource {
 std::string safetensors_head(std::span<const SafetensorsSource> tensors,
                              const std::map<std::string, std::string>& metadata);
 
-// Writes beside and renames. Tensors lie in the order given.
+// Writes beside and renames. Tensors lie in the order given. Errors: a tensor named kMetadataName, a full
+// disk.
 Status write_safetensors(const std::filesystem::path& path, std::span<const SafetensorsSource> tensors,
                          const std::map<std::string, std::string>& metadata = {});
 

@@ -50,7 +50,7 @@ class HeaderReader {
             return;
         }
         for (const auto& [name, value] : json.items()) {
-            if (name == "__metadata__") {
+            if (name == kMetadataName) {
                 metadata(value, header);
             } else {
                 entry(name, value, header);
@@ -73,14 +73,14 @@ class HeaderReader {
 
     void metadata(const Json& value, SafetensorsHeader& header) {
         if (!value.is_object()) {
-            error("__metadata__", "is not an object of texts");
+            error(kMetadataName, "is not an object of texts");
             return;
         }
         for (const auto& [key, text] : value.items()) {
             if (text.is_string()) {
                 header.metadata[key] = text.get<std::string>();
             } else {
-                error("__metadata__", fmt::format("'{}' is not a text", key));
+                error(kMetadataName, fmt::format("'{}' is not a text", key));
             }
         }
     }
@@ -216,7 +216,7 @@ Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> he
 std::string safetensors_head(std::span<const SafetensorsSource> tensors,
                              const std::map<std::string, std::string>& metadata) {
     Json json = Json::object();
-    if (!metadata.empty()) json["__metadata__"] = metadata;
+    if (!metadata.empty()) json[kMetadataName] = metadata;
     std::int64_t at = 0;
     for (const SafetensorsSource& tensor : tensors) {
         const auto end = at + static_cast<std::int64_t>(tensor.bytes.size());

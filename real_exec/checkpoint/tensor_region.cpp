@@ -26,6 +26,29 @@ std::int64_t axis_length(const TensorRegion& region) {
     return region.full_shape.rank == 0 ? 1 : region.full_shape[region.axis];
 }
 
+// A shard's elements in its own order: outer index, then block; a piece is what lies together in the tensor.
+class Pieces {
+  public:
+    explicit Pieces(const TensorRegion& region)
+        : axis_(axis_length(region)),
+          parts_(region.parts),
+          offset_(region.offset),
+          inner_(strides_of(region).inner),
+          piece_(region.extent * inner_) {}
+
+    // Where element `local` of the shard lies in the tensor.
+    [[nodiscard]] std::int64_t place(std::int64_t local) const {
+        const std::int64_t piece = local / piece_, outer = piece / parts_, part = piece % parts_;
+        return (outer * axis_ + part * (axis_ / parts_) + offset_) * inner_ + local % piece_;
+    }
+    [[nodiscard]] std::int64_t end_of_piece(std::int64_t local) const {
+        return (local / piece_ + 1) * piece_;
+    }
+
+  private:
+    std::int64_t axis_, parts_, offset_, inner_, piece_;
+};
+
 }  // namespace
 
 std::int64_t TensorRegion::shard_elements() const {
@@ -64,30 +87,36 @@ TensorRegion region_of(const Parameter& parameter, std::int64_t first, std::int6
 }
 
 std::vector<ElementRun> runs_of(const TensorRegion& region) {
-    const Strides strides = strides_of(region);
-    const std::int64_t axis = axis_length(region);
-    const std::int64_t block = axis / region.parts;
-    const std::int64_t begin = region.first, end = region.first + region.elements();
-    const std::int64_t stored = region.stored_shape().elements();
-    const std::int64_t piece = region.extent * strides.inner;
+    const Pieces pieces(region);
+    const std::int64_t begin = region.first, end = begin + stored_elements(region);
     std::vector<ElementRun> runs;
-    if (piece == 0 || end == begin) return runs;
-    // Pieces are numbered in the shard's own order: outer index, then block.
-    for (std::int64_t p = begin / piece; p * piece < end; ++p) {
-        const std::int64_t from = std::max(begin, p * piece), to = std::min(end, (p + 1) * piece);
-        const std::int64_t outer = p / region.parts, part = p % region.parts;
-        const std::int64_t at =
-            (outer * axis + part * block + region.offset) * strides.inner + (from - p * piece);
-        const std::int64_t length = std::min(to - from, stored - at);
-        if (length <= 0) continue;  // padding
-        if (!runs.empty() && runs.back().at + runs.back().length == at &&
-            runs.back().local + runs.back().length == from - begin) {
+    for (std::int64_t from = begin; from < end;) {
+        const std::int64_t at = pieces.place(from);
+        const std::int64_t length = std::min(pieces.end_of_piece(from), end) - from;
+        if (!runs.empty() && runs.back().at + runs.back().length == at) {
             runs.back().length += length;
         } else {
             runs.push_back({at, from - begin, length});
         }
+        from += length;
     }
     return runs;
+}
+
+std::int64_t stored_elements(const TensorRegion& region) {
+    const std::int64_t stored = region.stored_shape().elements();
+    const Pieces pieces(region);
+    // Places ascend with the element: padding is what lies behind the last that is stored.
+    std::int64_t low = region.first, high = region.first + region.elements();
+    while (low < high) {
+        const std::int64_t middle = low + (high - low) / 2;
+        if (pieces.place(middle) < stored) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low - region.first;
 }
 
 Status check_region(const TensorRegion& region, std::string_view name) {

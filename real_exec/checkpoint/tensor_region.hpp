@@ -43,6 +43,8 @@ struct ElementRun {
 
 // Ascending, adjacent runs merged, padding left out. The region is legal (check_region).
 std::vector<ElementRun> runs_of(const TensorRegion& region);
+// Elements of the runs, without making them: there may be as many runs as elements.
+std::int64_t stored_elements(const TensorRegion& region);
 
 // Names what is wrong with a region: an axis beyond the rank, blocks that do not divide it, a range outside.
 Status check_region(const TensorRegion& region, std::string_view name);

@@ -1,6 +1,9 @@
-// A mixture of experts without dropped tokens: a router picks the k best of all experts for each token; rows
-// travel to the ranks that own them (all-to-all over the expert-parallel group), through the expert, and
-// back. Weights of the chosen are renormalised to 1 (Mixtral, Jiang et al. 2024, equation 1).
+// A mixture of experts: a router picks the k best of all experts for each token; rows travel to the ranks
+// that own them (all-to-all over the expert-parallel group), through the expert, and back. Weights of the
+// chosen are renormalised to 1 (Mixtral, Jiang et al. 2024, equation 1). Where experts have a capacity
+// (MoeSpec::capacity), an expert takes the first tokens of each sequence that choose it; the others' share of
+// their token's sum is zero, and the other chosen keep their weights (Megatron-Core, token_drop_policy
+// 'position').
 #include <numeric>
 #include <optional>
 
@@ -13,11 +16,11 @@ namespace {
 struct Route {
     std::vector<std::int64_t> send_rows, receive_rows;  // per rank of the group
     std::vector<std::int64_t> expert_rows;              // received rows of each local expert
-    Buffer source;  // I32 [rows * k]: token of each row sent, expert after expert
-    Buffer place;   // I32 [rows, k]: which row a token's j-th choice is
+    Buffer source;  // I32 [sent]: token of each row sent, expert after expert
+    Buffer place;   // I32 [rows, k]: which row a token's j-th choice is; -1: dropped
     Buffer order;   // I32 [received]: received row that stands at each place, expert after expert
     Buffer back;    // I32 [received]: its inverse
-    std::int64_t received = 0;
+    std::int64_t sent = 0, received = 0;
 };
 
 struct MoeState final : LayerState {
@@ -36,6 +39,7 @@ class MoeBranch final : public Branch {
           ffn_(spec.moe->expert.ffn),
           experts_(spec.moe->experts),
           k_(spec.moe->top_k),
+          capacity_(spec.moe->capacity(setting.seq_len)),
           gated_(spec.moe->expert.gated),
           kind_(activation_of(spec.moe->expert.activation, style)) {
         LinearDescription d;
@@ -87,9 +91,9 @@ class MoeBranch final : public Branch {
         const Route& r = state->route;
 
         // Rows to their experts.
-        Buffer sent_buffer = s_.temporary(rows * k_, hidden_);
-        const Tensor sent = s_.view(sent_buffer, rows * k_, hidden_);
-        s_.backend->gather_rows(x, r.source.view(DType::I32, {rows * k_}), sent);
+        Buffer sent_buffer = s_.temporary(r.sent, hidden_);
+        const Tensor sent = s_.view(sent_buffer, r.sent, hidden_);
+        s_.backend->gather_rows(x, r.source.view(DType::I32, {r.sent}), sent);
         state->inputs = s_.activation(r.received, hidden_);
         const Tensor inputs = s_.view(state->inputs, r.received, hidden_);
         exchange(sent, r, inputs);
@@ -113,8 +117,8 @@ class MoeBranch final : public Branch {
             expert.down->forward(MatrixView::of(act), MatrixView::of(out.rows(begin, count)));
         });
 
-        state->results = s_.activation(rows * k_, hidden_);
-        const Tensor results = s_.view(state->results, rows * k_, hidden_);
+        state->results = s_.activation(r.sent, hidden_);
+        const Tensor results = s_.view(state->results, r.sent, hidden_);
         exchange_back(out, r, results);
         s_.backend->fill(y, 0);
         s_.backend->combine_rows(results, place(*state), weight(*state), y);
@@ -127,9 +131,9 @@ class MoeBranch final : public Branch {
         const Route& r = state.route;
         WeightWork& weights = *pass.weights;
         const std::int64_t rows = s_.local_rows();
-        const Tensor results = s_.view(state.results, rows * k_, hidden_);
-        Buffer dresults_buffer = s_.temporary(rows * k_, hidden_);
-        const Tensor dresults = s_.view(dresults_buffer, rows * k_, hidden_);
+        const Tensor results = s_.view(state.results, r.sent, hidden_);
+        Buffer dresults_buffer = s_.temporary(r.sent, hidden_);
+        const Tensor dresults = s_.view(dresults_buffer, r.sent, hidden_);
         Buffer dweight_buffer = f32({rows, k_}, MemoryUse::Temporaries);
         const Tensor dweight = dweight_buffer.view(DType::F32, {rows, k_});
         s_.backend->combine_backward(dy, results, place(state), weight(state), dresults, dweight);
@@ -239,20 +243,57 @@ class MoeBranch final : public Branch {
         return buffer;
     }
 
+    // Which choices their experts have room for, by row and choice.
+    [[nodiscard]] std::vector<bool> take(const std::vector<std::int32_t>& picks) const {
+        std::vector<bool> taken(picks.size(), true);
+        if (capacity_ >= s_.seq_len) return taken;
+        // Queues of each sample's experts: who comes first is decided by positions alone.
+        const auto queue_of = [&](std::size_t i) {
+            const std::int64_t row = s_.first_local_row() + static_cast<std::int64_t>(i) / k_;
+            return static_cast<std::size_t>(row / s_.seq_len * experts_ + picks[i]);
+        };
+        std::vector<std::int32_t> waiting(static_cast<std::size_t>(s_.microbatch * experts_));
+        for (std::size_t i = 0; i < picks.size(); ++i)
+            ++waiting[queue_of(i)];
+        std::vector<std::int32_t> length = before_this_rank(waiting);
+        for (std::size_t i = 0; i < picks.size(); ++i)
+            taken[i] = length[queue_of(i)]++ < capacity_;
+        return taken;
+    }
+
+    // Sums over the tensor-parallel ranks that hold earlier rows.
+    [[nodiscard]] std::vector<std::int32_t> before_this_rank(const std::vector<std::int32_t>& counts) const {
+        std::vector<std::int32_t> sums(counts.size());
+        if (!s_.sequence_parallel) return sums;
+        const auto each = static_cast<std::int64_t>(counts.size());
+        const Shape shape{s_.tp->size() * each};
+        std::vector<std::int32_t> all(counts.size() * static_cast<std::size_t>(s_.tp->size()));
+        const Buffer mine = upload(counts);
+        const Buffer got = upload(all);
+        finish(s_.tp->all_gather(mine.view(DType::I32, {each}), got.view(DType::I32, shape)));
+        s_.backend->copy_to_host(all.data(), got.view(DType::I32, shape));
+        for (std::size_t i = 0; i < counts.size() * static_cast<std::size_t>(s_.tp->rank()); ++i)
+            sums[i % counts.size()] += all[i];
+        return sums;
+    }
+
     void plan_route(MoeState& state) const {
         Route& r = state.route;
         const std::int64_t rows = s_.local_rows();
         const auto total = static_cast<std::size_t>(rows * k_);
         std::vector<std::int32_t> picks(total);
         s_.backend->copy_to_host(picks.data(), chosen(state));
+        const std::vector<bool> taken = take(picks);
         std::vector<std::int32_t> counts(static_cast<std::size_t>(experts_));
-        for (const std::int32_t e : picks)
-            ++counts[static_cast<std::size_t>(e)];
+        for (std::size_t i = 0; i < total; ++i)
+            counts[static_cast<std::size_t>(picks[i])] += taken[i] ? 1 : 0;
+        r.sent = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
         std::vector<std::int32_t> next(counts.size());
         std::exclusive_scan(counts.begin(), counts.end(), next.begin(), 0);
-        std::vector<std::int32_t> source(total);
-        std::vector<std::int32_t> places(total);
+        std::vector<std::int32_t> source(static_cast<std::size_t>(r.sent));
+        std::vector<std::int32_t> places(total, -1);
         for (std::size_t i = 0; i < total; ++i) {
+            if (!taken[i]) continue;
             const std::int32_t row = next[static_cast<std::size_t>(picks[i])]++;
             places[i] = row;
             source[static_cast<std::size_t>(row)] =
@@ -334,7 +375,7 @@ class MoeBranch final : public Branch {
     }
 
     const StageSetting& s_;
-    std::int64_t hidden_, ffn_, experts_, k_, local_experts_ = 0;
+    std::int64_t hidden_, ffn_, experts_, k_, capacity_, local_experts_ = 0;
     bool gated_;
     Activation kind_;
     std::optional<TpLinear> router_;

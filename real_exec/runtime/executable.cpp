@@ -77,6 +77,8 @@ void check_unflushed(const LayerGraph& graph, const ParallelPlan& plan, const Re
     if (plan.precision.compute == Precision::Fp16)
         refuse(fmt::format("{} never knows whether a step's gradient overflowed", plan.schedule), "precision",
                "bf16 or fp32");
+    if (plan.zero_shard > 0 && plan.zero_shard != plan.mesh.dp * plan.mesh.cp)
+        refuse(fmt::format("{} shards over all replicas", plan.schedule), "zero_shard", "0");
     if (plan.zero_stage > 1) {
         refuse(fmt::format("{} keeps weight versions whole; ZeRO-{} shards what they are made of",
                            plan.schedule, plan.zero_stage),
@@ -98,10 +100,12 @@ Errors unsupported_by_executor(const LayerGraph& graph, const ParallelPlan& plan
     check_precision(plan.precision, refuse);
     if (plan.offload_optimizer > 0) refuse("optimizer states stay on the device", "offload_optimizer", "0");
     if (plan.offload_activations) refuse("activations stay on the device", "offload_activations", "false");
-    if (plan.zero_shard > 0 && plan.zero_shard != plan.mesh.dp * plan.mesh.cp) {
-        refuse(fmt::format("ZeRO shards over all {} replicas, not over {}", plan.mesh.dp * plan.mesh.cp,
+    const int expert_replicas = std::max(1, plan.mesh.expert_dp());
+    if (plan.zero_shard > 0 && graph.experts > 0 && plan.zero_shard < expert_replicas &&
+        expert_replicas % plan.zero_shard != 0) {
+        refuse(fmt::format("{} replicas of experts are not cut into shards of {} ranks", expert_replicas,
                            plan.zero_shard),
-               "zero_shard", "0");
+               "zero_shard", "a divisor of both numbers of replicas");
     }
     const auto generator = find_schedule(plan.schedule);
     if (!generator) return errors;  // check_plan names it

@@ -51,7 +51,7 @@ Status Executor::build() {
     const auto method = sync_method_of(plan_.gradient_sync);
     TW_CHECK_MSG(method, "a synchronisation that the executor's verdict should have refused");
     method_ = *method;
-    auto groups = Groups::create(transport_, layout_, schedule_, steps_alone(method_));
+    auto groups = Groups::create(transport_, layout_, schedule_, steps_alone(method_), plan_.zero_shard);
     if (!groups) return groups.errors();
     groups_ = std::move(*groups);
     lanes_ = std::make_unique<Lanes>(transport_, clock_, *this, who_, options_.watchdog_s);
@@ -172,12 +172,13 @@ StageStateOptions Executor::state_options(int stage) const {
         if (gradients && in.group == 0 && in.stage == stage)
             o.chunks = std::max(o.chunks, static_cast<int>(in.part) + 1);
     }
-    const Communicator& dense = groups_.replicas(stage, false);
-    const Communicator& expert = groups_.replicas(stage, true);
-    o.dense_replicas = dense.size();
-    o.dense_index = dense.rank();
-    o.expert_replicas = expert.size();
-    o.expert_index = expert.rank();
+    const ShardGroups dense = groups_.shards(stage, false), expert = groups_.shards(stage, true);
+    o.dense_replicas = dense.shard->size();
+    o.dense_index = dense.shard->rank();
+    o.dense_copy = dense.copies != nullptr ? dense.copies->rank() : 0;
+    o.expert_replicas = expert.shard->size();
+    o.expert_index = expert.shard->rank();
+    o.expert_copy = expert.copies != nullptr ? expert.copies->rank() : 0;
     o.tp_rank = layout_.tp_rank;
     o.shard_update = plan_.zero_stage > 0 || shards_update(method_);
     o.separate_master = method_ == SyncMethod::ServerAsync;

@@ -61,6 +61,10 @@ class Executor final : public LaneHandler {
     using AfterStep = std::function<Status(std::int64_t step, const StepNumbers& numbers)>;
     Status run(std::int64_t step, const AfterStep& after_step);
 
+    // Local SGD: averages the replicas' parameters unless step `last_step` did; others are equal already. All
+    // ranks call it together, between two steps.
+    void make_replicas_equal(std::int64_t last_step);
+
     [[nodiscard]] const RankLayout& layout() const { return layout_; }
     [[nodiscard]] Groups& groups() { return groups_; }
     [[nodiscard]] Lanes& lanes() { return *lanes_; }

@@ -100,16 +100,21 @@ std::vector<RequestPtr> Executor::start_gradients(const Instruction& in) {
     if (state.by_layer()) return requests;  // the hooks' work
     if (steps_alone(method_)) return requests;
     if (compresses(method_)) return start_compressed(in);
+    std::vector<NextOperation> chain;  // sums over copies come later: in one order on all ranks
     for (const Bucket& bucket : state.buckets()) {
         if (bucket.chunk != static_cast<int>(in.part)) continue;
         Communicator& group = groups_.replicas(in.stage, bucket.expert);
         if (group.size() == 1) continue;
+        const ShardGroups shards = groups_.shards(in.stage, bucket.expert);
         if (in.opcode == Opcode::AllReduce) {
             requests.push_back(group.all_reduce(state.grads(bucket)));
-        } else {
+        } else if (shards.copies == nullptr) {
             requests.push_back(group.reduce_scatter(state.grads(bucket), state.owned_grads(bucket)));
+        } else {
+            append_scatter_sum(shards, state.grads(bucket), state.owned_grads(bucket), chain);
         }
     }
+    if (!chain.empty()) requests.push_back(chain_operations(std::move(chain)));
     return requests;
 }
 
@@ -133,7 +138,7 @@ std::vector<RequestPtr> Executor::start_parameters(const Instruction& in) {
     StageState& state = *states_[in.stage];
     if (servers_[in.stage]) return servers_[in.stage]->pull();
     for (const Bucket& bucket : state.buckets()) {
-        Communicator& group = groups_.replicas(in.stage, bucket.expert);
+        Communicator& group = *groups_.shards(in.stage, bucket.expert).shard;
         if (group.size() == 1) continue;
         requests.push_back(group.all_gather(state.owned_values(bucket), state.values(bucket)));
     }
@@ -281,6 +286,13 @@ bool Executor::averages_after(std::int64_t step) const {
     const std::int64_t done = step + 1;
     const bool saved = options_.checkpoint_every > 0 && done % options_.checkpoint_every == 0;
     return done % std::max(1, options_.sync.local_steps) == 0 || done == options_.steps || saved;
+}
+
+void Executor::make_replicas_equal(std::int64_t last_step) {
+    if (method_ != SyncMethod::LocalSteps || averages_after(last_step)) return;
+    for (const auto& state : states_) {
+        if (state) average_parameters(*state);
+    }
 }
 
 void Executor::average_parameters(StageState& state) {

@@ -8,7 +8,7 @@
 namespace tw {
 
 Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, const Schedule& schedule,
-                              bool replica_norms) {
+                              bool replica_norms, int shard) {
     Groups groups;
     Errors errors;
     const auto make = [&](std::unique_ptr<Communicator>& into, const char* name,
@@ -31,6 +31,16 @@ Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, co
     make(groups.edp, "edp", layout.edp);
     make(groups.layer_dp, "dp layer by layer", layout.dp);
     make(groups.layer_edp, "edp layer by layer", layout.edp);
+    const auto cut = [&](Cut& into, const char* name, const std::vector<int>& group) {
+        const int of = std::min(shard, static_cast<int>(group.size()));
+        if (shard == 0 || of == static_cast<int>(group.size())) return;
+        make(into.shard, name, layout.part_of(group, of));
+        make(into.copies, name, layout.copies_in(group, of));
+    };
+    cut(groups.dp_cut, "dp shards", layout.dp);
+    cut(groups.edp_cut, "edp shards", layout.edp);
+    cut(groups.layer_dp_cut, "dp shards layer by layer", layout.dp);
+    cut(groups.layer_edp_cut, "edp shards layer by layer", layout.edp);
     make(groups.pipeline, "pp", layout.pipeline);
     groups.stage_dp.resize(static_cast<std::size_t>(schedule.stages));
     for (std::size_t s = 0; s < groups.stage_dp.size(); ++s) {

@@ -5,9 +5,9 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include "base/check.hpp"
+#include "real_exec/comm/patience.hpp"
 
 namespace tw {
 
@@ -69,6 +69,8 @@ void Lanes::host_started(std::uint32_t index) {
 void Lanes::host_finished(std::uint32_t index) {
     beat_ = clock_.now();
     finish(index);
+    events_[index].waited = waited_ - waited_before_;
+    waited_before_ = waited_;
     pump();
 }
 
@@ -101,6 +103,12 @@ bool Lanes::advance(Lane& lane) {
     }
 }
 
+void Lanes::has_waited_since(SimTime began) {
+    const SimTime time = clock_.now() - began;
+    waited_ += time;
+    waited_s_ += static_cast<double>(time) * 1e-12;
+}
+
 void Lanes::pump() {
     if (pumping_ || program_ == nullptr) return;
     pumping_ = true;
@@ -113,7 +121,7 @@ void Lanes::pump() {
         for (Lane& lane : lanes_)
             moved |= advance(lane);
     }
-    if (waiting_ == 0) waited_s_ += static_cast<double>(clock_.now() - began) * 1e-12;
+    if (waiting_ == 0) has_waited_since(began);
     pumping_ = false;
 }
 
@@ -123,10 +131,17 @@ void Lanes::wait_until(const std::function<bool()>& done, const char* what, cons
     SimTime last_move = began;
     std::uint64_t moves = moves_;
     ++waiting_;
+    Patience patience;
     for (int spins = 1; !done(); ++spins) {
+        const std::uint64_t before = moves_;
         pump();
+        if (done()) break;
+        if (moves_ == before) {
+            patience.pause();
+        } else {
+            patience.encouraged();
+        }
         if (spins % 16 != 0) continue;
-        sched_yield();  // ranks may share cores, and be away for long
         const SimTime now = clock_.now();
         beat_ = now;
         if (moves != moves_) {
@@ -138,7 +153,7 @@ void Lanes::wait_until(const std::function<bool()>& done, const char* what, cons
     }
     --waiting_;
     beat_ = clock_.now();
-    if (waiting_ == 0) waited_s_ += static_cast<double>(clock_.now() - began) * 1e-12;
+    if (waiting_ == 0) has_waited_since(began);
 }
 
 void Lanes::wait_for_dependencies(std::uint32_t index) {

@@ -72,6 +72,7 @@ class Lanes {
     };
     [[nodiscard]] bool ready(std::uint32_t index) const;
     bool advance(Lane& lane);
+    void has_waited_since(SimTime began);
     void finish(std::uint32_t index);
     [[noreturn]] void give_up(const char* what, const Request* waiting_for, double waited);
     void watch();
@@ -89,7 +90,8 @@ class Lanes {
     std::uint64_t moves_ = 0;  // instructions started and completed: whether anything happens
     std::uint32_t current_ = 0;
     double waited_s_ = 0;
-    int waiting_ = 0;  // depth of waits
+    SimTime waited_ = 0, waited_before_ = 0;  // of all steps: so far, and when the last compute ended
+    int waiting_ = 0;                         // depth of waits
     bool pumping_ = false;
 
     // The thread that notices a host that neither computes on nor waits.

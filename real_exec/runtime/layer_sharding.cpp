@@ -20,7 +20,8 @@ void LayerSharding::start_gather(std::size_t index) {
     bucket.gathered_value =
         backend_->allocate(options.compute, Shape{bucket.elements}, MemoryUse::CommunicationBuffers);
     gathering_.push_back(
-        {index, group(bucket).all_gather(state_->owned_values(bucket), state_->values(bucket))});
+        {index, groups_->layer_shards(bucket.expert)
+                    .shard->all_gather(state_->owned_values(bucket), state_->values(bucket))});
 }
 
 void LayerSharding::finish_gather(std::size_t index) {
@@ -82,8 +83,11 @@ void LayerSharding::reduce(std::size_t index) {
     job.bucket = index;
     job.shard = backend_->allocate(state_->options().gradient, Shape{bucket.shard_elements()},
                                    MemoryUse::CommunicationBuffers);
-    job.request = group(bucket).reduce_scatter(
-        state_->grads(bucket), job.shard.view(state_->options().gradient, Shape{bucket.shard_elements()}));
+    std::vector<NextOperation> operations;
+    append_scatter_sum(groups_->layer_shards(bucket.expert), state_->grads(bucket),
+                       job.shard.view(state_->options().gradient, Shape{bucket.shard_elements()}),
+                       operations);
+    job.request = operations.size() == 1 ? operations.front()() : chain_operations(std::move(operations));
     reducing_.push_back(std::move(job));
 }
 
@@ -101,6 +105,13 @@ void LayerSharding::finish_oldest() {
 void LayerSharding::finish_gradients() {
     while (!reducing_.empty())
         finish_oldest();
+}
+
+void append_scatter_sum(const ShardGroups& groups, const Tensor& whole, const Tensor& own_part,
+                        std::vector<NextOperation>& operations) {
+    operations.emplace_back([=] { return groups.shard->reduce_scatter(whole, own_part); });
+    if (groups.copies != nullptr)
+        operations.emplace_back([=] { return groups.copies->all_reduce(own_part); });
 }
 
 void reduce_tp_partials(const StageState& state, const Bucket& bucket, Communicator& tp, Lanes& lanes) {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "real_exec/runtime/compressed_reduce.hpp"
 #include "real_exec/runtime/groups.hpp"
 #include "real_exec/runtime/lanes.hpp"
 #include "real_exec/runtime/stage_state.hpp"
@@ -35,9 +36,6 @@ class LayerSharding final : public LayerHooks {
         std::size_t bucket = 0;
         RequestPtr request;
     };
-    [[nodiscard]] Communicator& group(const Bucket& bucket) const {
-        return bucket.expert ? *groups_->layer_edp : *groups_->layer_dp;
-    }
     void start_gather(std::size_t bucket);
     void finish_gather(std::size_t bucket);
     void reduce(std::size_t bucket);
@@ -53,6 +51,11 @@ class LayerSharding final : public LayerHooks {
     std::deque<Gathering> gathering_;
     std::vector<int> owed_weight_;  // by bucket: input gradients whose weight gradients are still to come
 };
+
+// Appends the sum of `whole` over all replicas into this rank's shard of it: within the ranks that share a
+// state, then over its copies.
+void append_scatter_sum(const ShardGroups& groups, const Tensor& whole, const Tensor& own_part,
+                        std::vector<NextOperation>& operations);
 
 // Sums, over the tensor-parallel ranks, the gradients that each of them has a part of (sequence parallelism:
 // norms and biases), in the whole gradients of a bucket. Waits.

@@ -29,8 +29,8 @@ void Executor::sum_over_shards(const StageState& state, std::vector<double>& squ
     };
     const int stage = state.options().stage;
     if (state.options().shard_update) {
-        sum_over(groups_.replicas(stage, false), [](const Parameter& p) { return !p.expert; });
-        sum_over(groups_.replicas(stage, true), [](const Parameter& p) { return p.expert; });
+        sum_over(*groups_.shards(stage, false).shard, [](const Parameter& p) { return !p.expert; });
+        sum_over(*groups_.shards(stage, true).shard, [](const Parameter& p) { return p.expert; });
     }
     sum_over(*groups_.tp_grad, [](const Parameter& p) {
         return !p.expert && p.extent * p.parts != p.full_shape[p.shard_axis];

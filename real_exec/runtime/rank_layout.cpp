@@ -27,6 +27,19 @@ int world_size(const ParallelPlan& plan) {
     return plan.mesh.tp * plan.mesh.cp * plan.mesh.dp * (replicated ? pipeline : plan.mesh.pp);
 }
 
+std::vector<int> RankLayout::part_of(const std::vector<int>& group, int shard) const {
+    const auto begin = group.begin() + index_in(group) / shard * shard;
+    return {begin, begin + shard};
+}
+
+std::vector<int> RankLayout::copies_in(const std::vector<int>& group, int shard) const {
+    std::vector<int> copies;
+    for (std::size_t i = static_cast<std::size_t>(index_in(group) % shard); i < group.size();
+         i += static_cast<std::size_t>(shard))
+        copies.push_back(group[i]);
+    return copies;
+}
+
 int RankLayout::index_in(const std::vector<int>& group) const {
     const auto found = std::find(group.begin(), group.end(), rank);
     TW_CHECK_MSG(found != group.end(), "a rank looks for itself in a group of others");

@@ -21,6 +21,12 @@ struct RankLayout {
     std::vector<int> pipeline;  // by pipeline rank
     std::vector<int> replica;   // the ranks of this rank's data-parallel position: one whole model
 
+    // Ranks that a group of replicas is cut into where each part of `shard` ranks, neighbours in the group,
+    // holds the whole of a sharded state (HSDP): this rank's part, and the ranks with its place in the
+    // others.
+    [[nodiscard]] std::vector<int> part_of(const std::vector<int>& group, int shard) const;
+    [[nodiscard]] std::vector<int> copies_in(const std::vector<int>& group, int shard) const;
+
     // This rank's place in one of the groups above.
     [[nodiscard]] int index_in(const std::vector<int>& group) const;
     // Global ranks of these pipeline ranks in this rank's tensor and data position ("tied embeddings"), or,

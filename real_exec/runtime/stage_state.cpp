@@ -180,6 +180,7 @@ void StageState::zero_gradients() {
 
 bool StageState::saves(const Bucket& b) const {
     if (b.tied && !options_.counts_tied) return false;
+    if ((b.expert ? options_.expert_copy : options_.dense_copy) != 0) return false;
     return options_.shard_update || (b.expert ? options_.expert_index : options_.dense_index) == 0;
 }
 

@@ -24,9 +24,12 @@ struct StageStateOptions {
     int stage = 0;
     int first_layer = 0, last_layer = 0;
     int chunks = 1;  // of the stage's last backward
-    // Members of the groups that gradients are summed over, and this rank's place in them.
+    // Members of the groups that share a state (all whose gradients are summed, but for HSDP), and this
+    // rank's place in them.
     int dense_replicas = 1, dense_index = 0;
     int expert_replicas = 1, expert_index = 0;
+    // Which copy of the sharded state this rank's shard belongs to (HSDP); one of them answers for all.
+    int dense_copy = 0, expert_copy = 0;
     int tp_rank = 0;
     bool shard_update = false;  // master and optimizer states (ZeRO-1 and more; parameter servers)
     bool shard_gradients = false, shard_parameters = false;  // ZeRO-2, ZeRO-3

@@ -1,6 +1,7 @@
 // What a run is told beside its plan: how long, with which data, seed and hyperparameters.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -72,6 +73,10 @@ struct TrainOptions {
     double watchdog_s = 120;
     std::vector<Fault> faults;
     bool quiet = false;  // no line for each step on stdout
+    // Set while the run goes on (by a signal, on any of the ranks): all ranks end after the same step, with a
+    // checkpoint and a trace where they are asked for. Null: they run to the last step; the same on all
+    // ranks.
+    const std::atomic<bool>* stop = nullptr;
 };
 
 }  // namespace tw

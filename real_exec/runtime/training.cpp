@@ -5,12 +5,14 @@
 #include <cmath>
 #include <deque>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "models/families/cnn.hpp"
 #include "plan/schedule/check.hpp"
+#include "plan/schedule/generator.hpp"
 #include "real_exec/checkpoint/checkpoint.hpp"
 #include "real_exec/data/dataset.hpp"
 #include "real_exec/runtime/executable.hpp"
@@ -19,6 +21,7 @@
 #include "real_exec/runtime/rank_log.hpp"
 #include "real_exec/runtime/run_checkpoint.hpp"
 #include "real_exec/runtime/stragglers.hpp"
+#include "real_exec/runtime/sync_method.hpp"
 #include "real_exec/runtime/trace_gather.hpp"
 
 namespace tw {
@@ -82,6 +85,7 @@ class Run {
             }
         } else {
             for (std::int64_t step = first_step_; step < options_.steps; ++step) {
+                if (ends_before(step)) break;
                 if (Status ran = executor_->run(step, after); !ran) return ran.errors();
                 keep_events(1);
             }
@@ -176,13 +180,32 @@ class Run {
                               options_.steps));
         for (const std::string& note : result_.notes)
             log_.line(note);
-        result_.first_step = first_step_;
+        result_.first_step = done_ = first_step_;
         auto offset = measure_clock_offset(*executor_->groups().world, clock_);
         if (!offset) return offset.errors();
         record_.clock = *offset;
         if (Status met = executor_->groups().world->barrier(); !met) return met;
         last_end_s_ = clock_.seconds() + record_.clock.offset_s;
         return ok();
+    }
+
+    // Whether the run was interrupted and this step is not to begin: decided on all ranks alike, by figures
+    // of a step that all of them have done. They are waited for where they have not come in time.
+    bool ends_before(std::int64_t step) {
+        if (options_.stop == nullptr) return false;
+        while (!pending_.empty() && pending_.front().step + stops_after() <= step) {
+            GatheredNumbers& oldest = *pending_.front().numbers;
+            executor_->lanes().wait_until([&] { return oldest.test(); }, "the figures of a step");
+            take_figures();
+        }
+        result_.interrupted = step >= stop_at_;
+        return result_.interrupted;
+    }
+    // Steps that begin before the figures of the first of them are needed: enough that nobody waits. Replicas
+    // that step by themselves are further apart.
+    [[nodiscard]] std::int64_t stops_after() const {
+        const auto method = sync_method_of(document_.plan.gradient_sync);
+        return method && steps_alone(*method) ? 16 : 2;
     }
 
     // This rank is done with a step: its figures set out for the others, those of earlier steps are taken in.
@@ -197,10 +220,11 @@ class Run {
              std::make_unique<GatheredNumbers>(
                  *executor_->groups().world,
                  std::vector<double>{numbers.loss_sum, numbers.loss_count, numbers.square_sum, numbers.norm,
-                                     clock_.seconds() + record_.clock.offset_s, numbers.waited_s})});
+                                     clock_.seconds() + record_.clock.offset_s, numbers.waited_s,
+                                     options_.stop != nullptr && options_.stop->load() ? 1.0 : 0.0})});
         while (!pending_.empty() && pending_.front().numbers->test())
             take_figures();
-        const std::int64_t done = step + 1;
+        const std::int64_t done = done_ = step + 1;
         // Of a server's shard the last push is not in yet (finish).
         const bool last = done == options_.steps && !asynchronous_server();
         const bool due = options_.checkpoint_every > 0 && done % options_.checkpoint_every == 0;
@@ -210,8 +234,18 @@ class Run {
         return ok();
     }
 
+    // What an interrupted run leaves behind: a checkpoint after the last step that it did.
+    Status save_interrupted() {
+        result_.notes.push_back(fmt::format("interrupted after {} of {} steps", done_, options_.steps));
+        log_.line(result_.notes.back());
+        if (!writer_ || saved_ == done_) return ok();
+        executor_->make_replicas_equal(done_ - 1);
+        return save(done_);
+    }
+
     [[nodiscard]] bool asynchronous_server() const { return document_.plan.gradient_sync == "ps-async"; }
     Status save(std::int64_t steps_done) {
+        saved_ = steps_done;
         return save_checkpoint(*writer_, *executor_, document_, options_, *dataset_, steps_done);
     }
 
@@ -247,6 +281,7 @@ class Run {
                 busy_[static_cast<std::size_t>(r)].push_back(step.step_time_s - all.of(r, 5));
         }
         result_.steps.push_back(step);
+        if (all.max(6) > 0) stop_at_ = std::min(stop_at_, pending.step + stops_after());
         if (transport_.rank() != 0) return;
         metrics_.add(step);
         if (on_step_) on_step_(step);
@@ -266,6 +301,9 @@ class Run {
 
     Result<TrainResult> finish() {
         Communicator& world = *executor_->groups().world;
+        if (result_.interrupted) {
+            if (Status saved = save_interrupted(); !saved) return saved.errors();
+        }
         executor_->finish();
         if (writer_ && asynchronous_server() && first_step_ < options_.steps) {
             if (Status saved = save(options_.steps); !saved) return saved.errors();
@@ -287,8 +325,8 @@ class Run {
             std::max(record_.clock.uncertainty_s, offset->uncertainty_s) + drift / 2;
         if (Status gathered = gather_ranks(world); !gathered) return gathered.errors();
         if (!options_.trace.empty()) {
-            auto trace = gather_trace(world, executor_->layout(), document_, schedule_, record_,
-                                      options_.steps - first_step_);
+            auto trace =
+                gather_trace(world, executor_->layout(), document_, schedule_, record_, done_ - first_step_);
             if (!trace) return trace.errors();
             if (transport_.rank() == 0) {
                 if (Status written = write_trace_file(*trace, options_.trace); !written)
@@ -361,6 +399,9 @@ class Run {
     RankRecord record_;
     TrainResult result_;
     std::int64_t first_step_ = 0;
+    std::int64_t done_ = 0;    // steps, those of earlier runs among them
+    std::int64_t saved_ = -1;  // of them, when the newest checkpoint was made
+    std::int64_t stop_at_ = std::numeric_limits<std::int64_t>::max();  // steps after which the run ends
     std::deque<Pending> pending_;
     std::vector<double> waited_;             // this rank's, by step
     std::vector<std::vector<double>> busy_;  // every rank's, of the steps after the first
@@ -368,6 +409,16 @@ class Run {
 };
 
 }  // namespace
+
+bool ends_between_steps(const PlanDocument& document) {
+    const auto generator = find_schedule(document.plan.schedule);
+    return generator && (*generator)->info().boundary != StepBoundary::None &&
+           document.plan.gradient_sync != "ps-async";
+}
+
+bool ends_when_asked(const PlanDocument& document, const TrainOptions& options) {
+    return ends_between_steps(document) && !(options.checkpoint_folder.empty() && options.trace.empty());
+}
 
 Result<TrainResult> train(const PlanDocument& document, const TrainOptions& options, Transport& transport,
                           Backend& backend, const OnStep& on_step) {

@@ -54,6 +54,7 @@ Json train_result_to_json(const TrainResult& result) {
     for (const RankResult& rank : result.ranks)
         json["ranks"].push_back(rank_result_to_json(rank));
     json["notes"] = result.notes;
+    json["interrupted"] = result.interrupted;
     return json;
 }
 

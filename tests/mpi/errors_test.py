@@ -46,7 +46,7 @@ class Errors:
 
     def unlike(self, what, plan, first, second, code, *said):
         """Rank 0 and rank 1 with options of their own."""
-        mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+        mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none"]
         if os.geteuid() == 0:
             mpirun.insert(1, "--allow-run-as-root")
         command = [self.rank, plan, "--steps", "6"]

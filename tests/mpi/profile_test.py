@@ -22,8 +22,7 @@ def run(*command, code=0):
 
 def mpirun(binary, *words):
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    return run("mpirun", *root, "-n", 2, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", 1, binary,
-               *words)
+    return run("mpirun", *root, "-n", 2, "--oversubscribe", "--bind-to", "none", binary, *words)
 
 
 def main():

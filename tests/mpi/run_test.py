@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Trains a tiny model over mpirun: every layout gives one process's losses, every gradient synchronisation what it must, a
-killed rank is started again to the same losses, a checkpoint goes on under another layout, a hanging rank is named."""
+killed rank is started again to the same losses, a checkpoint goes on under another layout, an interrupted run saves and goes on,
+a slow rank is named in its trace, a hanging one by the watchdog."""
 import argparse
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 LAYOUTS = ["pp=2,schedule=1f1b", "pp=2,schedule=zb-h1", "pp=2,schedule=gpipe,recompute=full", "tp=2", "dp=2,zero=0",
            "dp=2,zero=3", "pp=2,vpp=2,schedule=interleaved", "pp=2,schedule=dualpipev"]
@@ -36,6 +40,66 @@ class Runs:
         if done.returncode != code:
             sys.exit(f"{plan.name} {' '.join(map(str, options))}: exit code {done.returncode}, not {code}\n{done.stderr}")
         return [s["loss"] for s in json.loads(done.stdout)["steps"]] if code == 0 else done.stderr
+
+
+    def start(self, plan, *options):
+        """A run whose steps are told line by line, in a session of its own."""
+        return subprocess.Popen([self.trainwright, "run", plan, *map(str, options)], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, start_new_session=True)
+
+    def stragglers(self, plan, *options):
+        """Who `compare` names in the trace of a run."""
+        trace = self.folder / "slow.trace.json"
+        self.run(plan, "--steps", "5", "--trace", trace, *options)
+        done = subprocess.run([self.trainwright, "compare", plan, trace, "--json"], capture_output=True, text=True, timeout=300)
+        if done.returncode not in (0, 4):
+            sys.exit(f"compare: exit code {done.returncode}\n{done.stderr}")
+        return [s["rank"] for s in json.loads(done.stdout)["stragglers"]]
+
+
+def ranks_of(folder):
+    """Processes of the ranks that keep checkpoints in this folder."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has ended
+        if words[0].endswith(b"trainwright-exec") and str(folder).encode() in words:
+            found.append(int(process.name))
+    return sorted(found)
+
+
+def interrupt(runs, plan, how, alone):
+    """Interrupted after its third step: a checkpoint and a trace, exit code 130; what is left has one process's losses."""
+    folder = runs.folder / f"interrupted-{plan.stem}-{how}"
+    trace = folder.with_suffix(".trace.json")
+    run = runs.start(plan, "--steps", "40", "--checkpoint", folder, "--trace", trace, "--inject", "slow:rank=0,ms=150")
+    told = []
+    for line in run.stdout:
+        told.append(line)
+        if line.split()[:1] == ["3"]:
+            break
+    if how == "key":  # a terminal's, that all of the session's foreground processes get
+        os.killpg(run.pid, signal.SIGINT)
+    elif how == "rank":
+        os.kill(ranks_of(folder)[-1], signal.SIGUSR1)
+    else:
+        run.terminate()
+    began = time.monotonic()
+    _, said = run.communicate(timeout=120)
+    if run.returncode != 130:
+        sys.exit(f"interrupted by {how}: exit code {run.returncode}, not 130\n{''.join(told)}{said}")
+    if time.monotonic() - began > 60:
+        sys.exit(f"interrupted by {how}: it took {time.monotonic() - began:.0f} s to end")
+    steps = sorted(int(step.name[5:]) for step in folder.glob("step-*"))
+    if len(steps) != 1 or not 4 <= steps[0] < 20:
+        sys.exit(f"interrupted by {how}: checkpoints after steps {steps}\n{said}")
+    if json.loads(trace.read_text())["steps"] != steps[0]:
+        sys.exit(f"interrupted by {how}: the trace does not end with step {steps[0]}")
+    more = str(steps[0] + 3)
+    expect_equal(f"after an interrupt by {how}", runs.run(plan, "--steps", more, "--resume", folder),
+                 runs.run(alone, "--steps", more)[-3:], 1e-4)
 
 
 def expect_equal(what, got, expected, tolerance):
@@ -77,13 +141,21 @@ def main():
         runs.run(pipeline, "--steps", "4", "--checkpoint", folder / "b")
         expect_equal("resumed under tp=2", runs.run(tensor, "--steps", "6", "--resume", folder / "b")[-2:], alone[-2:],
                      1e-4)
+        for plan, how in ((pipeline, "term"), (pipeline, "key"), (tensor, "rank"), (folder / "alone.json", "term")):
+            interrupt(runs, plan, how, folder / "alone.json")
+        for name, cluster, fix in (("pp4.json", "cpu:4", "pp=4"), ("dp2pp2.json", "cpu:4", "dp=2,pp=2"),
+                                   ("tp2dp2.json", "cpu:4", "tp=2,dp=2,zero=1")):
+            named = runs.stragglers(runs.plan(name, cluster, fix), "--inject", "slow:rank=1,ms=600")
+            if named != [1]:
+                sys.exit(f"{fix}: compare names {named}, rank 1 is slow")
         message = runs.run(pipeline, "--steps", "4", "--inject", "hang:rank=1,step=2", "--watchdog", "3s", code=1)
         if "missing: rank 1" not in message:
             sys.exit(f"the watchdog does not name rank 1:\n{message}")
         message = runs.run(pipeline, "--steps", "4", "--inject", "nan:step=2", code=1)
         if "not finite" not in message:
             sys.exit(f"a NaN is not named:\n{message}")
-    print(f"{len(LAYOUTS)} layouts, {len(SYNCHRONISATIONS)} gradient synchronisations, a kill, a resume under another layout, a hang and a NaN")
+    print(f"{len(LAYOUTS)} layouts, {len(SYNCHRONISATIONS)} gradient synchronisations, a kill, a resume under another layout, four interrupts, "
+          "three slow ranks, a hang and a NaN")
 
 
 if __name__ == "__main__":

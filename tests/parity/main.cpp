@@ -50,7 +50,9 @@ std::string table(const std::vector<Row>& rows, const parity::Cover& cover, doub
         "16, "
         "batch 8, AdamW at 3e-3, clipping at 1). The plans are a pairwise covering array over layout, "
         "schedule, "
-        "ZeRO, recomputation, sequence parallelism, tying and model (experts without dropping): each of the "
+        "ZeRO, recomputation, sequence parallelism, tying and model (experts with and without dropping): "
+        "each of "
+        "the "
         "{} "
         "pairs of values that occur together in any of the {} legal combinations is in at least one of "
         "them.\n\n"
@@ -59,16 +61,13 @@ std::string table(const std::vector<Row>& rows, const parity::Cover& cover, doub
         "processors.\n\n"
         "| layout | schedule | ZeRO | recompute | sequence parallel | tied | model | step 0 | step 20 | "
         "largest of "
-        "all steps |\n|---|---|---:|---|---|---|---|---:|---:|---:|\n",
+        "all steps |\n|---|---|---|---|---|---|---|---:|---:|---:|\n",
         rows.size(), cover.pairs, cover.legal, kFirst, kLast, good, rows.size(), seconds);
     for (const Row& row : rows) {
         const testing::RunSetup& s = row.one.setup;
         text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {:.1e} | {:.1e}{} | {:.1e} |\n",
-                            row.one.layout, s.schedule, s.zero, to_string(s.recompute),
-                            s.sequence_parallel ? "yes" : "", s.tied ? "yes" : "",
-                            s.family == testing::Family::Gpt     ? "gpt"
-                            : s.family == testing::Family::Llama ? "llama"
-                                                                 : "moe",
+                            row.one.layout, s.schedule, parity::zero_of(row.one), to_string(s.recompute),
+                            s.sequence_parallel ? "yes" : "", s.tied ? "yes" : "", parity::model_of(row.one),
                             row.first, row.last, row.good() ? "" : " **beyond**", row.largest);
     }
     return text;

@@ -18,6 +18,12 @@ struct Layout {
     DeviceMesh mesh;
 };
 
+struct Zero {
+    int stage = 0, shard = 0;  // shard: ranks that a state spans (HSDP); 0: all
+};
+constexpr std::array kZeros = {Zero{0, 0}, Zero{1, 0}, Zero{2, 0}, Zero{3, 0},
+                               Zero{1, 2}, Zero{2, 2}, Zero{3, 2}};
+
 const std::array kLayouts = {
     Layout{"1 rank", {}},
     Layout{"dp2", {.dp = 2}},
@@ -33,8 +39,7 @@ const std::array kLayouts = {
     Layout{"dp2 pp2 ep2", {.dp = 2, .pp = 2, .ep = 2}},
 };
 constexpr std::array kRecompute = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full};
-constexpr std::array kFamilies = {Family::Gpt, Family::Llama, Family::Moe};
-constexpr std::array kFamilyNames = {"gpt", "llama", "moe"};
+constexpr std::array kFamilies = {Family::Gpt, Family::Llama, Family::Moe, Family::Dropping};
 
 // The schedules with flushes: what the others train is another algorithm.
 std::vector<const ScheduleGenerator*> flushing_schedules() {
@@ -56,7 +61,8 @@ Case case_of(const Levels& levels, const std::vector<const ScheduleGenerator*>& 
     s.mesh = layout.mesh;
     const GeneratorInfo info = schedules[levels[1]]->info();
     s.schedule = std::string(info.name);
-    s.zero = static_cast<int>(levels[2]);
+    s.zero = kZeros[levels[2]].stage;
+    s.zero_shard = kZeros[levels[2]].shard;
     s.recompute = kRecompute[levels[3]];
     s.sequence_parallel = levels[4] == 1;
     s.tied = levels[5] == 1;
@@ -76,8 +82,9 @@ bool make_legal(Case& one) {
     // What nothing is sharded over, or what has no ranks to act on, is no case of its own.
     const RunSetup& s = one.setup;
     if (s.zero > 0 && s.mesh.dp == 1) return false;
+    if (s.zero_shard > 0 && s.mesh.dp <= s.zero_shard) return false;
     if (s.sequence_parallel && s.mesh.tp == 1) return false;
-    if (s.mesh.ep > 1 && s.family != Family::Moe) return false;
+    if (s.mesh.ep > 1 && s.family != Family::Moe && s.family != Family::Dropping) return false;
     for (const int virtual_stages : {1, 2}) {
         one.setup.virtual_stages = virtual_stages;
         if (legal(one.setup)) return true;
@@ -103,22 +110,33 @@ RunSetup alone(const RunSetup& setup) {
     one.mesh = {};
     one.schedule = "1f1b";
     one.virtual_stages = 1;
-    one.zero = 0;
+    one.zero = one.zero_shard = 0;
     one.recompute = RecomputeMode::None;
     one.sequence_parallel = false;
     return one;
 }
 
+std::string_view model_of(const Case& one) {
+    constexpr std::array<std::string_view, 4> names = {"gpt", "llama", "moe", "moe, dropping"};
+    return names[static_cast<std::size_t>(one.setup.family)];
+}
+
+std::string zero_of(const Case& one) {
+    const RunSetup& s = one.setup;
+    return s.zero_shard > 0 ? fmt::format("{} over {}", s.zero, s.zero_shard) : std::to_string(s.zero);
+}
+
 std::string describe(const Case& one) {
     const RunSetup& s = one.setup;
-    return fmt::format("{}, {}, ZeRO {}, recompute {}, {}{}, {}", one.layout, s.schedule, s.zero,
+    return fmt::format("{}, {}, ZeRO {}, recompute {}, {}{}, {}", one.layout, s.schedule, zero_of(one),
                        to_string(s.recompute), s.sequence_parallel ? "sequence parallel, " : "",
-                       s.tied ? "tied" : "untied", kFamilyNames[static_cast<std::size_t>(s.family)]);
+                       s.tied ? "tied" : "untied", model_of(one));
 }
 
 Cover covering_cases(std::size_t at_least) {
     const auto schedules = flushing_schedules();
-    const Levels sizes = {kLayouts.size(), schedules.size(), 4, kRecompute.size(), 2, 2, kFamilies.size()};
+    const Levels sizes = {kLayouts.size(), schedules.size(), kZeros.size(), kRecompute.size(), 2, 2,
+                          kFamilies.size()};
     Cover cover;
     std::vector<std::pair<Levels, Case>> candidates;
     std::set<Pair> open;

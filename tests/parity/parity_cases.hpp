@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/real_exec/runtime/train_harness.hpp"
@@ -17,6 +18,8 @@ struct Case {
 
 // The same model and batch in one process.
 testing::RunSetup alone(const testing::RunSetup& setup);
+std::string_view model_of(const Case& one);
+std::string zero_of(const Case& one);  // "3", or "3 over 2" ranks of the replicas (HSDP)
 std::string describe(const Case& one);
 
 struct Cover {

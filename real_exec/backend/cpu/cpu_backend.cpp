@@ -1,11 +1,11 @@
 #include "real_exec/backend/cpu/cpu_backend.hpp"
 
 #include <cmath>
-#include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/prng.hpp"
+#include "real_exec/backend/copy_bytes.hpp"
 #include "real_exec/backend/cpu/gemm.hpp"
 
 namespace tw::cpu {
@@ -82,7 +82,7 @@ void CpuBackend::reduce(std::int64_t n, const Tensor& total, std::int64_t size, 
     const std::int64_t pieces = std::max<std::int64_t>(1, std::min<std::int64_t>(threads_, n / kGrain));
     const Buffer partials = allocate(static_cast<std::size_t>(pieces * size) * 4, MemoryUse::Temporaries);
     auto* p = static_cast<float*>(partials.data());
-    std::memset(p, 0, partials.bytes());
+    clear_bytes(p, partials.bytes());
     const std::int64_t each = (n + pieces - 1) / pieces;
     parallel(pieces, 1, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i)
@@ -95,15 +95,15 @@ void CpuBackend::reduce(std::int64_t n, const Tensor& total, std::int64_t size, 
 // ---- memory ----
 
 void CpuBackend::copy_from_host(const Tensor& to, const void* from) {
-    std::memcpy(to.data, from, to.bytes());
+    copy_bytes(to.data, from, to.bytes());
 }
 void CpuBackend::copy_to_host(void* to, const Tensor& from) {
-    std::memcpy(to, from.data, from.bytes());
+    copy_bytes(to, from.data, from.bytes());
 }
 void CpuBackend::copy(const Tensor& from, const Tensor& to) {
     TW_CHECK(from.elements() == to.elements());
     if (from.dtype == to.dtype) {
-        if (from.data != to.data) std::memcpy(to.data, from.data, from.bytes());
+        if (from.data != to.data) copy_bytes(to.data, from.data, from.bytes());
         return;
     }
     parallel(from.elements(), 4096, [&](std::int64_t begin, std::int64_t end) {
@@ -115,7 +115,7 @@ void CpuBackend::copy(const Tensor& from, const Tensor& to) {
 
 void CpuBackend::fill(const Tensor& x, double value) {
     if (value == 0) {
-        std::memset(x.data, 0, x.bytes());
+        clear_bytes(x.data, x.bytes());
         return;
     }
     if (x.dtype == DType::I32) {

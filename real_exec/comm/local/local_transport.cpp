@@ -4,13 +4,13 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <thread>
 #include <tuple>
 
+#include "real_exec/backend/copy_bytes.hpp"
 #include "real_exec/comm/reduce.hpp"
 
 namespace tw {
@@ -67,8 +67,8 @@ void run_all_to_all(const Operation& op) {
                 begin += sender.send[i];
             const std::int64_t count = sender.send[to];
             TW_CHECK(count == op.parts[to].receive[from]);
-            std::memcpy(at(op.parts[to].out, written), at(sender.in, begin),
-                        static_cast<std::size_t>(count) * bytes_of(sender.in.dtype));
+            copy_bytes(at(op.parts[to].out, written), at(sender.in, begin),
+                       static_cast<std::size_t>(count) * bytes_of(sender.in.dtype));
             written += count;
         }
     }
@@ -89,7 +89,7 @@ void run(const Operation& op) {
                 sum_in_order(inputs, first.data, first.elements(), first.dtype);
             }
             for (std::size_t r = 1; r < size; ++r)
-                std::memcpy(op.parts[r].in.data, first.data, first.bytes());
+                copy_bytes(op.parts[r].in.data, first.data, first.bytes());
             return;
         }
         case Kind::ReduceScatter: {
@@ -107,14 +107,14 @@ void run(const Operation& op) {
                 for (std::size_t r = 0; r < size; ++r) {
                     std::byte* place = at(to.out, static_cast<std::int64_t>(r) * first.elements());
                     if (place != op.parts[r].in.data)
-                        std::memmove(place, op.parts[r].in.data, op.parts[r].in.bytes());
+                        move_bytes(place, op.parts[r].in.data, op.parts[r].in.bytes());
                 }
             }
             return;
         case Kind::Broadcast: {
             const Tensor& root = op.parts[static_cast<std::size_t>(op.root)].in;
             for (const Part& part : op.parts) {
-                if (part.in.data != root.data) std::memcpy(part.in.data, root.data, root.bytes());
+                if (part.in.data != root.data) copy_bytes(part.in.data, root.data, root.bytes());
             }
             return;
         }
@@ -262,7 +262,7 @@ class LocalCommunicator final : public Communicator {
             const Tensor& from = sends ? tensor : other.tensor;
             const Tensor& to = sends ? other.tensor : tensor;
             TW_CHECK(from.bytes() == to.bytes());
-            std::memcpy(to.data, from.data, from.bytes());
+            copy_bytes(to.data, from.data, from.bytes());
             *done = *other.done = true;
             hub_->changed.notify_all();
         } else {

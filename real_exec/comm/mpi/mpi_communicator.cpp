@@ -1,10 +1,10 @@
 #include "real_exec/comm/mpi/mpi_communicator.hpp"
 
-#include <cstring>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "real_exec/backend/copy_bytes.hpp"
 #include "real_exec/comm/mpi/mpi_request.hpp"
 #include "real_exec/comm/reduce.hpp"
 
@@ -134,7 +134,7 @@ RequestPtr MpiCommunicator::all_gather(const Tensor& own_part, const Tensor& who
     auto request = std::make_unique<MpiRequest>(describe("all-gather", whole.bytes()), ranks_, deadline_s_,
                                                 MpiRequest::NextRound{});
     std::byte* mine = bytes_at(whole, own * rank_);
-    if (mine != own_part.data) std::memmove(mine, own_part.data, own_part.bytes());
+    if (mine != own_part.data) move_bytes(mine, own_part.data, own_part.bytes());
     for (int peer = 0; peer < size_; ++peer) {
         if (peer == rank_) continue;
         request->receive(bytes_at(whole, own * peer), own_part.bytes(), peer, tag, collectives_);
@@ -176,7 +176,7 @@ RequestPtr MpiCommunicator::all_to_all(const Tensor& send, std::span<const std::
         const std::size_t out = static_cast<std::size_t>(send_elements[p]) * element;
         const std::size_t in = static_cast<std::size_t>(receive_elements[p]) * element;
         if (peer == rank_) {
-            std::memcpy(bytes_at(receive, to), bytes_at(send, from), out);
+            copy_bytes(bytes_at(receive, to), bytes_at(send, from), out);
         } else {
             request->receive(bytes_at(receive, to), in, peer, tag, collectives_);
             request->send(bytes_at(send, from), out, peer, tag, collectives_);

@@ -4,9 +4,9 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include "base/check.hpp"
+#include "real_exec/comm/patience.hpp"
 
 namespace tw {
 namespace {
@@ -65,9 +65,9 @@ bool MpiRequest::test() {
 
 Status MpiRequest::wait() {
     const auto begin = std::chrono::steady_clock::now();
+    Patience patience;
     for (int spins = 0; !test(); ++spins) {
-        // Ranks may share cores: the one that waits lets the others compute.
-        if (spins % 16 == 15) sched_yield();
+        patience.pause();
         if (spins % 1024 != 1023) continue;
         const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
         if (waited.count() < deadline_s_) continue;

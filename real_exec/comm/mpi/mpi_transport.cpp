@@ -5,17 +5,35 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <sched.h>
 
 #include "real_exec/comm/mpi/mpi_communicator.hpp"
+#include "real_exec/comm/patience.hpp"
 
 namespace tw {
 namespace {
+
+// On this host. Ranks that are bound have a core each; together they may use the union of their masks.
+bool more_ranks_than_cores() {
+    MPI_Comm host = MPI_COMM_NULL;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    int ranks = 1;
+    MPI_Comm_size(host, &ranks);
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    sched_getaffinity(0, sizeof cores, &cores);
+    MPI_Allreduce(MPI_IN_PLACE, &cores, static_cast<int>(sizeof cores), MPI_BYTE, MPI_BOR, host);
+    MPI_Comm_free(&host);
+    const int usable = CPU_COUNT(&cores);
+    return usable > 0 && ranks > usable;
+}
 
 class MpiTransport final : public Transport {
   public:
     explicit MpiTransport(const MpiOptions& options) : options_(options) {
         MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
         MPI_Comm_size(MPI_COMM_WORLD, &size_);
+        set_shared_cores(more_ranks_than_cores());
     }
     ~MpiTransport() override {
         int finalized = 0;
@@ -72,6 +90,9 @@ class MpiTransport final : public Transport {
 }  // namespace
 
 Result<std::unique_ptr<Transport>> make_mpi_transport(const MpiOptions& options) {
+    // Open MPI, told that ranks share cores, yields in every call that finds nothing, those between two
+    // kernels too: each hands over a slice. Our own waits give the processor away (patience.hpp).
+    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
     int provided = 0;
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
         return Error{ErrorCode::Failure, "MPI could not start", "", "start the ranks with mpirun or srun"};

@@ -125,6 +125,17 @@ TEST(Safetensors, WritesWhatItReads) {
     EXPECT_EQ(unknown.error().hint, "did you mean 'layer.a'?");
 }
 
+TEST(Safetensors, NoTensorIsNamedAsTheMetadata) {
+    const TemporaryFolder folder;
+    const std::vector<float> values = {1, 2};
+    const std::vector<SafetensorsSource> tensors = {
+        {kMetadataName, DType::F32, {2}, std::as_bytes(std::span(values))}};
+    const Status written = write_safetensors(folder.path() / "model.safetensors", tensors);
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().context, kMetadataName);
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "model.safetensors"));
+}
+
 TEST(Safetensors, AnIndexJoinsItsFiles) {
     const TemporaryFolder folder;
     const std::vector<float> values = {1, 2};

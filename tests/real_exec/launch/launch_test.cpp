@@ -52,6 +52,14 @@ TEST(Launch, SlurmStartsATaskADevice) {
               "    trainwright-exec plan.json --steps 50 --data 'my corpus.txt'\n");
 }
 
+TEST(Launch, RanksThatSaveAreToldAheadOfTheirEnd) {
+    LaunchOptions options = options_for(LaunchTarget::Slurm);
+    options.words.insert(options.words.end(), {"--checkpoint", "ckpt"});
+    const auto text = launch_file(plan_on("h100:16", 2, 4, 2), options);
+    ASSERT_TRUE(text);
+    EXPECT_NE(text->find("#SBATCH --signal=USR1@120\n"), std::string::npos) << *text;
+}
+
 TEST(Launch, NodesOfSeveralSizesAreAHeterogeneousJob) {
     // Twelve ranks: a whole node and half of another.
     LaunchOptions options = options_for(LaunchTarget::Slurm);

@@ -1,4 +1,6 @@
 // A small VGG-like network: gradients by finite differences, and the same numbers over two stages.
+#include <algorithm>
+
 #include "models/families/cnn_network.hpp"
 #include "tests/real_exec/layers/module_harness.hpp"
 

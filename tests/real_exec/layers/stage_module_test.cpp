@@ -1,5 +1,7 @@
 #include "real_exec/layers/stage_module.hpp"
 
+#include <algorithm>
+
 #include "real_exec/layers/model_style.hpp"
 #include "tests/real_exec/layers/module_harness.hpp"
 
@@ -17,7 +19,8 @@ std::vector<ModelConfig> all_configs() {
     ModelConfig relu = gpt_config();
     relu.name = "gpt-relu";
     relu.activation = ActivationKind::Relu;
-    return {gpt_config(), untied, relu, llama_config(), window, bert_config(), moe_config()};
+    return {gpt_config(), untied,        relu,         llama_config(),
+            window,       bert_config(), moe_config(), dropping_config()};
 }
 
 // Loss of one process, one stage, with a parameter moved along a direction.
@@ -214,8 +217,8 @@ TEST(StageModule, SplitBackwardUnderSequenceParallelism) {
 }
 
 // Tokens of two ranks through experts that each hold half of: the same as each rank with all experts.
-TEST(StageModule, ExpertParallelRanksComputeTheSame) {
-    const LayerGraph graph = graph_of(moe_config());
+void expect_expert_parallel_ranks_to_compute_the_same(const ModelConfig& config) {
+    const LayerGraph graph = graph_of(config);
     ParallelPlan plan = plan_of(graph);
     Whole expected;
     std::vector<double> losses(2);
@@ -251,17 +254,80 @@ TEST(StageModule, ExpertParallelRanksComputeTheSame) {
     }
 }
 
-// Under sequence parallelism each rank routes its own tokens, to experts of its own or of all ranks.
+TEST(StageModule, ExpertParallelRanksComputeTheSame) {
+    for (const ModelConfig& config : {moe_config(), dropping_config()})
+        expect_expert_parallel_ranks_to_compute_the_same(config);
+}
+
+// Under sequence parallelism each rank routes its own tokens, to experts of its own or of all ranks; how full
+// an expert is when a sequence goes on, it knows from the ranks before it. Five samples: a sequence crosses
+// from one rank to the next.
 TEST(StageModule, ExpertsUnderSequenceParallelism) {
-    const LayerGraph graph = graph_of(moe_config());
-    ParallelPlan plan = plan_of(graph);
-    const Outcome one = run_model(graph, plan);
-    plan.mesh.tp = 2;
-    plan.sequence_parallel = true;
-    for (const int ep : {1, 2}) {
-        plan.mesh.ep = ep;
-        expect_close(one, run_model(graph, plan), 1e-6, 2e-5);
+    for (const ModelConfig& config : {moe_config(), dropping_config()}) {
+        const LayerGraph graph = graph_of(config);
+        ParallelPlan plan = plan_of(graph);
+        for (const int samples : {2, 5}) {
+            plan.mesh = {};
+            plan.microbatch = samples;
+            const Outcome one = run_model(graph, plan);
+            plan.mesh.tp = 2;
+            plan.sequence_parallel = true;
+            for (const int ep : {1, 2}) {
+                plan.mesh.ep = ep;
+                SCOPED_TRACE(config.name + ", " + std::to_string(samples) + " samples");
+                expect_close(one, run_model(graph, plan), 1e-6, 2e-5);
+            }
+        }
     }
+}
+
+// Logits of one process, F32, row after row.
+std::vector<float> logits_of(const ModelConfig& config, const Batch& batch) {
+    const LayerGraph graph = graph_of(config);
+    std::vector<float> logits;
+    run_local_ranks(1, [&](Transport& transport) {
+        Rig rig(graph, plan_of(graph), 0, transport);
+        const Buffer buffer = rig.module->logits(0, batch, {});
+        const Shape shape{batch.tokens.elements(), 64};
+        const Tensor view = buffer.view(DType::F32, shape);
+        logits.assign(view.as<float>(), view.as<float>() + shape.elements());
+    });
+    return logits;
+}
+
+// Experts with room for one token of a sequence take the first that chooses them: the first token of each
+// sequence is computed as without a capacity, later ones lose experts, and none hears of a token behind it or
+// of another sequence.
+TEST(StageModule, ExpertsTakeTheFirstTokensOfASequence) {
+    ModelConfig one_token = dropping_config();
+    one_token.expert_capacity_factor = 1e-6;
+    TokenBatch batch(2, 10, 61);
+    // Products of another number of rows round differently.
+    const auto difference = [](const std::vector<float>& a, const std::vector<float>& b, std::size_t row) {
+        float most = 0;
+        for (std::size_t i = 64 * row; i < 64 * (row + 1); ++i)
+            most = std::max(most, std::abs(a[i] - b[i]));
+        return most;
+    };
+    const std::vector<float> whole = logits_of(moe_config(), batch.batch);
+    const std::vector<float> dropped = logits_of(one_token, batch.batch);
+    for (const std::size_t first : {0U, 10U})
+        EXPECT_LT(difference(whole, dropped, first), 1e-5F);
+    for (const std::size_t later : {5U, 9U, 15U, 19U})
+        EXPECT_GT(difference(whole, dropped, later), 1e-2F);
+    // Room for all of a sequence: as without a capacity, to the last bit.
+    ModelConfig roomy = dropping_config();
+    roomy.expert_capacity_factor = 2;  // 4 experts, 2 a token: 10 tokens of 10
+    EXPECT_EQ(logits_of(roomy, batch.batch), whole);
+
+    batch.tokens[9] = (batch.tokens[9] + 1) % 61;  // the end of the first sequence
+    const std::vector<float> changed = logits_of(one_token, batch.batch);
+    for (std::size_t r = 0; r < 20; ++r) {
+        if (r != 9) {
+            EXPECT_LT(difference(dropped, changed, r), 1e-5F) << r;
+        }
+    }
+    EXPECT_GT(difference(dropped, changed, 9), 1e-2F);
 }
 
 TEST(StageModule, Bf16StaysNearFp32) {

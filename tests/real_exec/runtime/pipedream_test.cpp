@@ -1,6 +1,7 @@
 // Schedules that never flush, against a replay of their weight versions in one process: every version of
 // every stage is an array of its own, and which one a microbatch computes with is the papers' closed form,
 // not what the instructions say. Nothing of the executor takes part but the layers and the first values.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>

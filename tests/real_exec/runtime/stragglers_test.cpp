@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/trace/stragglers.hpp"
+#include "plan/trace/trace_json.hpp"
+#include "tests/real_exec/runtime/train_harness.hpp"
+#include "tests/support/temporary_folder.hpp"
+
 namespace tw {
 namespace {
 
@@ -33,6 +38,41 @@ TEST(Stragglers, OneSlowStepAndShortRunsAreNone) {
     EXPECT_FALSE(name_straggler({pace(0, 0, 0.001), pace(1, 0, 0.003)}));  // a preempted process
     EXPECT_FALSE(name_straggler({pace(0, 0, 0.1)}));
     EXPECT_FALSE(name_straggler({}));
+}
+
+// A rank that sleeps is found in the trace, wherever the others wait for it: at their all-reduce, for its
+// activations and gradients, inside of tensor-parallel layers, for its shard of the parameters.
+TEST(Stragglers, TracesOfRunsNameTheSlowRankAlone) {
+    struct Layout {
+        DeviceMesh mesh;
+        int zero = 0;
+        int slow = 0;
+    };
+    for (const Layout& layout :
+         {Layout{.mesh = {.dp = 2, .pp = 2}, .slow = 1}, Layout{{.dp = 2, .pp = 2}, 0, 2},
+          Layout{{.dp = 2, .tp = 2}, 0, 3}, Layout{{.dp = 3}, 3, 1}}) {
+        const TemporaryFolder folder;
+        testing::RunSetup setup;
+        setup.mesh = layout.mesh;
+        setup.zero = layout.zero;
+        setup.global_batch = 12;
+        TrainOptions options = testing::options_of(4);
+        options.trace = (folder.path() / "trace.json").string();
+        options.faults = {{.kind = Fault::Kind::Slow, .rank = layout.slow, .ms = 400}};
+        (void)testing::run_threads(testing::document_of(setup), options);
+        const auto trace = read_trace(options.trace);
+        ASSERT_TRUE(trace) << to_string(trace.errors());
+        const Arrivals arrivals = analyze_arrivals(*trace, {.first_step = 1, .threshold = 0, .least_s = 0.2});
+        EXPECT_EQ(arrivals.stragglers, (std::vector<int>{layout.slow}))
+            << "pp " << layout.mesh.pp << " tp " << layout.mesh.tp << " zero " << layout.zero;
+        for (const RankArrivals& rank : arrivals.ranks) {
+            if (rank.rank == layout.slow) {
+                EXPECT_NEAR(rank.own_s, 0.4, 0.1) << rank.rank;
+            } else {
+                EXPECT_LT(rank.own_s, 0.1) << rank.rank;
+            }
+        }
+    }
 }
 
 }  // namespace

@@ -19,7 +19,8 @@
 
 namespace tw::testing {
 
-enum class Family : std::uint8_t { Gpt, Llama, Moe };
+// Dropping: experts with a capacity, which drop tokens.
+enum class Family : std::uint8_t { Gpt, Llama, Moe, Dropping };
 
 inline ModelConfig tiny_config(Family family, bool tied) {
     ModelConfig c;
@@ -43,7 +44,8 @@ inline ModelConfig tiny_config(Family family, bool tied) {
     c.activation = ActivationKind::Silu;
     c.gated = true;
     c.norm = NormKind::Rms;
-    if (family == Family::Moe) {
+    if (family == Family::Moe || family == Family::Dropping) {
+        c.expert_capacity_factor = family == Family::Dropping ? 1 : 0;
         c.name = "moe-tiny";
         c.family = "moe";
         c.experts = 4;
@@ -60,6 +62,7 @@ struct RunSetup {
     std::string schedule = "1f1b";
     int virtual_stages = 1;
     int zero = 0;
+    int zero_shard = 0;
     RecomputeMode recompute = RecomputeMode::None;
     bool sequence_parallel = false;
     std::int64_t microbatch = 1;
@@ -89,6 +92,7 @@ inline PlanDocument document_of(const RunSetup& s) {
     plan.vocab_divisor = 16;
     plan.sequence_parallel = s.sequence_parallel;
     plan.zero_stage = s.zero;
+    plan.zero_shard = s.zero_shard;
     plan.optimizer = s.optimizer;
     plan.bucket_bytes = 16384;  // several buckets even of tiny models
     plan.precision.compute = plan.precision.parameters = Precision::Fp32;

@@ -1,3 +1,5 @@
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -35,7 +37,7 @@ void expect_equal_runs(const RunSetup& setup, double tolerance = 1e-4) {
     alone.mesh = {};
     alone.schedule = "1f1b";
     alone.virtual_stages = 1;
-    alone.zero = 0;
+    alone.zero = alone.zero_shard = 0;
     alone.recompute = RecomputeMode::None;
     alone.sequence_parallel = false;
     const TrainResult one = run_threads(document_of(alone), options_of(6));
@@ -64,6 +66,40 @@ TEST(Training, ZeroGivesTheSameLosses) {
     for (const int zero : {1, 2, 3})
         expect_equal_runs({.mesh = {.dp = 2}, .zero = zero});
 }
+// Shards within pairs of ranks, each state in two copies.
+TEST(Training, HybridShardingGivesTheSameLosses) {
+    for (const int zero : {1, 2, 3})
+        expect_equal_runs({.mesh = {.dp = 4}, .zero = zero, .zero_shard = 2});
+    expect_equal_runs({.mesh = {.dp = 4}, .zero = 1, .zero_shard = 2, .optimizer = OptimizerKind::Lamb});
+    expect_equal_runs(
+        {.family = Family::Moe, .tied = false, .mesh = {.dp = 4, .ep = 2}, .zero = 3, .zero_shard = 2});
+}
+
+// One copy answers for both; another layout goes on from it.
+TEST(Training, HybridShardsAreSavedOnce) {
+    const TemporaryFolder folder;
+    RunSetup setup;
+    setup.mesh = {.dp = 4};
+    setup.zero = 3;
+    setup.zero_shard = 2;
+    TrainOptions options = options_of(4);
+    options.checkpoint_folder = folder.path().string();
+    const TrainResult first = run_threads(document_of(setup), options);
+    const TrainResult whole = run_threads(document_of({}), options_of(8));
+    for (const DeviceMesh& mesh : {DeviceMesh{}, DeviceMesh{.dp = 2}, DeviceMesh{.dp = 4}}) {
+        RunSetup other;
+        other.mesh = mesh;
+        other.zero = mesh.dp > 1 ? 3 : 0;
+        other.zero_shard = mesh.dp == 4 ? 2 : 0;
+        TrainOptions resumed = options_of(8);
+        resumed.resume_folder = options.checkpoint_folder;
+        const TrainResult rest = run_threads(document_of(other), resumed);
+        ASSERT_EQ(rest.steps.size(), 4U);
+        for (std::size_t i = 0; i < 4; ++i)
+            EXPECT_NEAR(rest.steps[i].loss / whole.steps[4 + i].loss, 1, 1e-4) << i;
+    }
+}
+
 // The two copies of tied embeddings meet after the last layer's gradients have arrived.
 TEST(Training, ZeroKeepsTiedEmbeddingsOfTwoStagesEqual) {
     for (const int zero : {1, 2, 3})
@@ -157,6 +193,102 @@ TEST(Training, ItStartsFromWeights) {
     const auto other = train(document_of(llama), options, *transports[0], *backend);
     ASSERT_FALSE(other);
     EXPECT_NE(to_string(other.errors()).find("model.embed_tokens.weight"), std::string::npos);
+}
+
+// Interrupted in the middle, by a signal that one rank alone got: all ranks end after the same step, with a
+// checkpoint and the trace of what was done; what goes on from there has the losses of a run in one piece.
+TEST(Training, AnInterruptedRunSavesAndGoesOn) {
+    for (const RunSetup& setup :
+         {RunSetup{.mesh = {.dp = 2}, .zero = 1}, RunSetup{.mesh = {.pp = 3}, .schedule = "gpipe"},
+          RunSetup{.mesh = {.dp = 2, .pp = 2}, .schedule = "zb-h1"}}) {
+        const TemporaryFolder folder;
+        const PlanDocument document = document_of(setup);
+        ASSERT_TRUE(ends_between_steps(document));
+        TrainOptions options = options_of(12);
+        options.optimizer.rate.decay = Decay::Cosine;
+        const TrainResult whole = run_threads(document, options);
+
+        options.checkpoint_folder = (folder.path() / "ckpt").string();
+        options.trace = (folder.path() / "trace.json").string();
+        std::array<std::atomic<bool>, 4> stop{};
+        std::mutex mutex;
+        TrainResult cut;
+        run_local_ranks(world_size(document.plan), [&](Transport& transport) {
+            const auto rank = static_cast<std::size_t>(transport.rank());
+            TrainOptions own = options;
+            own.stop = &stop[rank];
+            const auto backend = make_cpu_backend();
+            const auto trained = train(document, own, transport, *backend, [&](const StepResult& step) {
+                if (step.step == 3) stop[1] = true;
+            });
+            const std::lock_guard lock(mutex);
+            ASSERT_TRUE(trained) << to_string(trained.errors());
+            EXPECT_TRUE(trained->interrupted) << rank;
+            if (rank == 0) cut = *trained;
+        });
+        const std::size_t done = cut.steps.size();
+        ASSERT_GT(done, 4U);
+        ASSERT_LT(done, 12U);
+        EXPECT_EQ(checkpoint_steps(options.checkpoint_folder),
+                  (std::vector<std::int64_t>{static_cast<std::int64_t>(done)}));
+        const auto trace = read_trace(options.trace);
+        ASSERT_TRUE(trace) << to_string(trace.errors());
+        EXPECT_EQ(trace->steps, static_cast<int>(done));
+        EXPECT_EQ(trace->step_end.size(), done);
+
+        options.trace.clear();
+        options.resume_folder = options.checkpoint_folder;
+        const TrainResult rest = run_threads(document, options);
+        EXPECT_FALSE(rest.interrupted);
+        ASSERT_EQ(rest.steps.size(), 12 - done);
+        for (std::size_t i = 0; i < done; ++i)
+            EXPECT_EQ(cut.steps[i].loss, whole.steps[i].loss) << i;
+        for (std::size_t i = 0; i < rest.steps.size(); ++i)
+            EXPECT_EQ(rest.steps[i].loss, whole.steps[done + i].loss) << done + i;
+    }
+}
+
+// Replicas of local SGD are averaged before what an interrupt leaves behind is written.
+TEST(Training, AnInterruptedLocalSgdSavesTheAverage) {
+    const TemporaryFolder folder;
+    PlanDocument document = document_of({.mesh = {.dp = 2}});
+    document.plan.gradient_sync = "local-sgd";
+    document.plan.semantics = Semantics::LocalSteps;
+    TrainOptions options = options_of(60);
+    options.sync.local_steps = 50;
+    options.checkpoint_folder = (folder.path() / "ckpt").string();
+    std::atomic<bool> stop{true};
+    options.stop = &stop;
+    const TrainResult cut = run_threads(document, options);
+    EXPECT_TRUE(cut.interrupted);
+    ASSERT_LT(cut.steps.size(), 50U);
+    const auto last = static_cast<std::int64_t>(cut.steps.size());
+    TrainOptions averaged = options_of(last);
+    averaged.sync = options.sync;
+    averaged.checkpoint_folder = (folder.path() / "other").string();
+    (void)run_threads(document, averaged);  // averages at its end
+    std::vector<std::string> exported;
+    for (const std::string& from : {options.checkpoint_folder, averaged.checkpoint_folder}) {
+        const auto checkpoint = open_checkpoint(from, last);
+        ASSERT_TRUE(checkpoint) << to_string(checkpoint.errors());
+        const std::string path = from + ".safetensors";
+        ASSERT_TRUE(export_weights(*checkpoint, path, DType::F32));
+        std::ifstream file(path, std::ios::binary);
+        exported.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
+    EXPECT_FALSE(exported[0].empty());
+    EXPECT_EQ(exported[0], exported[1]);
+}
+
+TEST(Training, WhatNeverFlushesDoesNotEndBetweenSteps) {
+    RunSetup setup;
+    setup.mesh = {.pp = 2};
+    setup.schedule = "pipedream";
+    EXPECT_FALSE(ends_between_steps(document_of(setup)));
+    PlanDocument servers = document_of({.mesh = {.dp = 2}});
+    EXPECT_TRUE(ends_between_steps(servers));
+    servers.plan.gradient_sync = "ps-async";
+    EXPECT_FALSE(ends_between_steps(servers));
 }
 
 }  // namespace
