@@ -54,12 +54,13 @@ struct GemmEntry {
     friend bool operator==(const GemmEntry&, const GemmEntry&) = default;
 };
 
-// Time of a GEMM form over the forward curve's, for all precisions.
+// Time of a GEMM form over the forward curve's: of one precision, or of all that have no entry of their own.
 struct GemmFormEntry {
     GemmForm form = GemmForm::Forward;
     double factor = 1;
     ResidualGrid residual;  // beyond the factor, by size; empty: the same for all
     FitRecord fit;
+    std::optional<Precision> precision = std::nullopt;  // nothing: all
     friend bool operator==(const GemmFormEntry&, const GemmFormEntry&) = default;
 };
 
@@ -103,7 +104,8 @@ struct ConvolutionEntry {
 // Host time to dispatch one framework op, measured in a tight loop: a lower bound of what a training step
 // pays.
 struct HostEntry {
-    std::string mode;  // "eager", "graph" (kernels replayed from a captured graph)
+    std::string mode;  // "eager", "graph" (kernels replayed from a captured graph); of processors "layer" and
+                       // the waits of sim/cost/crowd_wait.hpp
     double seconds_per_dispatch = 0;
     FitRecord fit;
     friend bool operator==(const HostEntry&, const HostEntry&) = default;

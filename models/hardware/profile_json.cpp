@@ -1,5 +1,6 @@
 #include "models/hardware/profile_json.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -137,6 +138,21 @@ Json grid_json(const ResidualGrid& grid) {
     return o;
 }
 
+void read_tile_factors(const JsonObject& o, GemmCurve& curve) {
+    if (!o.has("tile_factors")) return;
+    const std::vector<double> factors = read_numbers(o, "tile_factors", kGemmTiles);
+    const auto sound = [](double factor) { return factor >= 0.01 && factor <= 100; };
+    if (factors.size() != kGemmTiles || !std::all_of(factors.begin(), factors.end(), sound))
+        return o.error("tile_factors", "one number of 0.01 to 100 a tile size, the largest first");
+    std::copy(factors.begin(), factors.end(), curve.factors.begin());
+}
+
+void write_cache(Json& o, double bytes, double gain) {
+    if (bytes <= 0) return;
+    o["cache_bytes"] = bytes;
+    o["cache_gain"] = gain;
+}
+
 GemmEntry read_gemm(const JsonObject& o, Errors& errors) {
     GemmEntry entry;
     entry.precision = read_enum(o, "precision", kPrecisions);
@@ -152,6 +168,15 @@ GemmEntry read_gemm(const JsonObject& o, Errors& errors) {
     c.slack = o.number("wave_slack", 0, 1);
     c.unaligned = positive_or(o, "unaligned_128_factor", 1);
     c.scalar = positive_or(o, "unaligned_16_factor", 1);
+    c.step_s = o.number_or("tile_step_s", 0, 0, 1);
+    c.epilogue_s = o.number_or("tile_epilogue_s", 0, 0, 1);
+    c.vector_s = o.number_or("vector_s", 0, 0, 1);
+    c.vector_step_s = o.number_or("vector_step_s", 0, 0, 1);
+    c.vector_split_s = o.number_or("vector_split_s", 0, 0, 1);
+    c.cache_bytes = o.number_or("cache_bytes", 0, 0, kHuge);
+    c.cache_gain = o.number_or("cache_gain", 1, 1, 1000);
+    c.cache_fade = o.number_or("cache_fade", 1, 1e-3, 1000);
+    read_tile_factors(o, c);
     c.sms = static_cast<int>(o.integer("sms", 1, 100000));
     c.largest_tile = static_cast<int>(o.integer("largest_tile", 128, 256));
     entry.m = read_range(o, "m");
@@ -179,6 +204,16 @@ Json gemm_json(const GemmEntry& entry) {
     o["wave_slack"] = c.slack;
     o["unaligned_128_factor"] = c.unaligned;
     o["unaligned_16_factor"] = c.scalar;
+    if (c.step_s > 0) o["tile_step_s"] = c.step_s;
+    if (c.epilogue_s > 0) o["tile_epilogue_s"] = c.epilogue_s;
+    if (c.vector_step_s > 0) {
+        o["vector_s"] = c.vector_s;
+        o["vector_step_s"] = c.vector_step_s;
+        o["vector_split_s"] = c.vector_split_s;
+    }
+    write_cache(o, c.cache_bytes, c.cache_gain);
+    if (c.cache_bytes > 0) o["cache_fade"] = c.cache_fade;
+    if (c.factors != GemmCurve{}.factors) o["tile_factors"] = c.factors;
     o["sms"] = c.sms;
     o["largest_tile"] = c.largest_tile;
     o["m"] = range_json(entry.m);
@@ -193,6 +228,7 @@ Json gemm_json(const GemmEntry& entry) {
 GemmFormEntry read_form(const JsonObject& o, Errors& errors) {
     GemmFormEntry entry;
     entry.form = read_enum(o, "form", kForms);
+    if (o.find("precision") != nullptr) entry.precision = read_enum(o, "precision", kPrecisions);
     entry.factor = positive(o, "factor");
     entry.fit = read_fit(o);
     if (const Json* grid = o.find("residual_grid"))
@@ -203,6 +239,7 @@ GemmFormEntry read_form(const JsonObject& o, Errors& errors) {
 Json form_json(const GemmFormEntry& entry) {
     Json o;
     o["form"] = to_string(entry.form);
+    if (entry.precision) o["precision"] = to_string(*entry.precision);
     o["factor"] = entry.factor;
     write_fit(o, entry.fit);
     if (!entry.residual.empty()) o["residual_grid"] = grid_json(entry.residual);
@@ -221,7 +258,10 @@ AttentionEntry read_attention(const JsonObject& o, Errors&) {
     c.bandwidth = positive(o, "bandwidth_bytes_per_s");
     c.blend = o.number("blend", 1, 100);
     c.throttle = amount(o, "throttle");
+    c.cache_bytes = o.number_or("cache_bytes", 0, 0, kHuge);
+    c.cache_gain = o.number_or("cache_gain", 1, 1, 1000);
     c.rows = static_cast<int>(o.integer("tile_rows", 16, 512));
+    c.whole_dims = o.boolean_or("power_of_two_head_dim", false);
     c.sms = static_cast<int>(o.integer("sms", 1, 100000));
     entry.seq = read_range(o, "seq");
     entry.head_dim = read_range(o, "head_dim");
@@ -241,7 +281,9 @@ Json attention_json(const AttentionEntry& entry) {
     o["bandwidth_bytes_per_s"] = c.bandwidth;
     o["blend"] = c.blend;
     o["throttle"] = c.throttle;
+    write_cache(o, c.cache_bytes, c.cache_gain);
     o["tile_rows"] = c.rows;
+    if (c.whole_dims) o["power_of_two_head_dim"] = true;
     o["sms"] = c.sms;
     o["seq"] = range_json(entry.seq);
     o["head_dim"] = range_json(entry.head_dim);

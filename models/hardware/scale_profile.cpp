@@ -45,7 +45,10 @@ HardwareProfile scale_profile(const HardwareProfile& sibling, const Device& from
     const double sms = ratio_or_one(to.sms, from.sms);
     const std::string& name = sibling.name;
     for (GemmEntry& entry : profile.gemm) {
-        entry.curve.rate *= ratio_or_one(to.peak(entry.precision).value, from.peak(entry.precision).value);
+        // Per multiprocessor the rate may differ: so does the time of a tile's main loop.
+        const double rate = ratio_or_one(to.peak(entry.precision).value, from.peak(entry.precision).value);
+        entry.curve.step_s = rounded(entry.curve.step_s * sms / rate);
+        entry.curve.rate *= rate;
         entry.curve.bandwidth = rounded(entry.curve.bandwidth * bandwidth);
         if (to.sms > 0) entry.curve.sms = to.sms;
         entry.curve.rate = rounded(entry.curve.rate);

@@ -51,7 +51,8 @@ void run_busy_neighbours(BenchContext& c) {
     };
     const std::pair<const char*, void (Kernels::*)(std::int64_t)> bodies[] = {
         {"product", &Kernels::product}, {"attention", &Kernels::attention}, {"memory", &Kernels::memory}};
-    for (const auto& [name, body] : bodies) {
+    for (const auto& [name, kernel] : bodies) {
+        const auto body = kernel;
         if (c.team->rank() == 0) c.sample(point(name, "alone"), [&](std::int64_t i) { (kernels.*body)(i); });
         (void)c.team->agree(0);
         c.sample_together(point(name, "beside ranks"), [&](std::int64_t i) { (kernels.*body)(i); });

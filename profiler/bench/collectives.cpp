@@ -34,22 +34,21 @@ RequestPtr start(Communicator& group, CollectiveKind kind, const Tensor& whole, 
 }  // namespace
 
 void run_collectives(BenchContext& c) {
-    for (const int members : c.team->group_sizes()) {
-        Communicator* group = c.team->first(members);
+    for (const Team::Group& group : c.team->groups()) {
         for (int power = 10; power <= 24; power += 2) {
-            const std::int64_t floats = (std::int64_t{1} << power) / 4 / members * members;
+            const std::int64_t floats = (std::int64_t{1} << power) / 4 / group.size * group.size;
             const RotatedBuffers whole(*c.backend, static_cast<std::size_t>(floats) * 4),
                 other(*c.backend, static_cast<std::size_t>(floats) * 4);
             for (const CollectiveKind kind : kKinds) {
                 SampleSeries point;
                 point.benchmark = "collective";
                 point.variant = std::string(to_string(kind));
-                if (c.team->nodes() > 1) point.variant += " between nodes";
-                point.shape = {{"group", static_cast<double>(members)},
+                point.shape = {{"group", static_cast<double>(group.size)},
                                {"bytes", static_cast<double>(floats) * 4}};
+                if (group.nodes > 1) point.shape.emplace_back("nodes", static_cast<double>(group.nodes));
                 c.sample_together(std::move(point), [&](std::int64_t i) {
-                    if (group == nullptr) return;
-                    (void)start(*group, kind, whole.tensor(i, DType::F32, {floats}),
+                    if (!group.members) return;
+                    (void)start(*group.members, kind, whole.tensor(i, DType::F32, {floats}),
                                 other.tensor(i, DType::F32, {floats}))
                         ->wait();
                 });

@@ -8,8 +8,9 @@ namespace tw {
 void run_cross_entropy(BenchContext& c) {
     Backend& b = *c.backend;
     const std::int64_t scale = b.host_memory() ? 1 : 16;
-    for (const auto& [rows, base] :
+    for (const auto& [count, base] :
          {std::pair<std::int64_t, std::int64_t>{512, 512}, {1024, 2048}, {256, 8192}}) {
+        const std::int64_t rows = count;
         const std::int64_t vocabulary = base * scale;
         const RotatedBuffers logits(b, static_cast<std::size_t>(rows * vocabulary) * 4);
         const Buffer numbers = b.allocate(DType::F32, {3, rows}, MemoryUse::Temporaries);

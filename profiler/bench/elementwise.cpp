@@ -7,8 +7,9 @@ void run_elementwise(BenchContext& c) {
     Backend& b = *c.backend;
     const DType dtype = b.host_memory() ? DType::F32 : DType::BF16;
     const std::int64_t scale = b.host_memory() ? 1 : 16;
-    for (const auto& [rows, base] :
+    for (const auto& [count, base] :
          {std::pair<std::int64_t, std::int64_t>{256, 512}, {1024, 1024}, {2048, 1536}, {128, 256}}) {
+        const std::int64_t rows = count;
         const std::int64_t width = base * scale;
         const auto bytes = static_cast<std::size_t>(rows * width) * bytes_of(dtype);
         const RotatedBuffers x(b, bytes), y(b, bytes), z(b, bytes), u(b, bytes), v(b, bytes);

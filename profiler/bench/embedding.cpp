@@ -9,8 +9,9 @@ void run_embedding(BenchContext& c) {
     Backend& b = *c.backend;
     const DType dtype = b.host_memory() ? DType::F32 : DType::BF16;
     constexpr std::int64_t kVocabulary = 4096, kSequence = 128;
-    for (const auto& [rows, width] :
+    for (const auto& [count, length] :
          {std::pair<std::int64_t, std::int64_t>{512, 128}, {1024, 256}, {2048, 512}}) {
+        const std::int64_t rows = count, width = length;
         const auto bytes = static_cast<std::size_t>(rows * width) * bytes_of(dtype);
         const RotatedBuffers y(b, bytes);
         const Buffer table = b.allocate(DType::F32, {kVocabulary, width}, MemoryUse::Temporaries);

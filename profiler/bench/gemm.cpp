@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "profiler/bench/benchmarks.hpp"
 #include "profiler/bench/least_certain.hpp"
@@ -29,7 +30,7 @@ SampleSeries point_of(DType dtype, const Form& form, const Shape3& s) {
 }
 
 void time_product(BenchContext& c, DType dtype, const Form& form, const Shape3& s) {
-    const auto [m, n, k] = s;
+    const std::int64_t m = s[0], n = s[1], k = s[2];
     const auto bytes = [&](std::int64_t rows, std::int64_t cols) {
         return static_cast<std::size_t>(rows * cols) * bytes_of(dtype);
     };
@@ -86,15 +87,40 @@ void run_gemm(BenchContext& c) {
                 candidates.push_back({m * scale, n * scale, k * scale});
         }
     }
-    LeastCertain<3> chooser(candidates);
-    for (const SampleSeries& known : c.document->samples) {
-        if (known.benchmark == "gemm" && known.variant == "fp32 forward") chooser.add_measured(known);
+    // Every form of each precision has a fit of its own: the next product is that which any of them knows
+    // least about.
+    struct Chooser {
+        DType dtype;
+        const Form* form;
+        LeastCertain<3> least;
+        std::optional<Shape3> next = std::nullopt;
+        double doubt = -1;
+        void choose() {
+            next = least.next();
+            doubt = next ? least.doubt_of(*next) : -1;
+        }
+    };
+    std::vector<Chooser> choosers;
+    for (const DType dtype : product_types(*c.backend)) {
+        for (const Form& form : kForms) {
+            choosers.push_back({dtype, &form, LeastCertain<3>(candidates)});
+            for (const SampleSeries& known : c.document->samples) {
+                if (known.benchmark == "gemm" && known.variant == point_of(dtype, form, {}).variant)
+                    choosers.back().least.add_measured(known);
+            }
+            choosers.back().choose();
+        }
     }
     while (!c.sampler->over()) {
-        const auto next = chooser.next();
-        if (!next) return;
-        time_product(c, DType::F32, kForms[0], *next);
-        chooser.add_measured(c.document->samples.back());
+        Chooser& most =
+            *std::max_element(choosers.begin(), choosers.end(),
+                              [](const Chooser& a, const Chooser& b) { return a.doubt < b.doubt; });
+        if (!most.next) return;
+        const std::size_t before = c.document->samples.size();
+        time_product(c, most.dtype, *most.form, *most.next);
+        if (c.document->samples.size() == before) return;
+        most.least.add_measured(c.document->samples.back());
+        most.choose();
     }
 }
 

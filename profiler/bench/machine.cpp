@@ -52,12 +52,13 @@ struct Link {
     double latency_s = 0, bandwidth = 0;
 };
 
-// From messages there and back: the smallest's time and the largest's rate, one way.
-Link measured_link(const std::vector<SampleSeries>& samples, std::string_view variant) {
+// From messages there and back: the smallest's time and the largest's rate, one way; within a host or between
+// two.
+Link measured_link(const std::vector<SampleSeries>& samples, int nodes) {
     const SampleSeries* small = nullptr;
     const SampleSeries* large = nullptr;
     for (const SampleSeries& s : samples) {
-        if (s.benchmark != "collective" || s.variant != variant) continue;
+        if (s.benchmark != "collective" || s.variant != "send_recv" || s.at("nodes", 1) != nodes) continue;
         if (small == nullptr || s.at("bytes") < small->at("bytes")) small = &s;
         if (large == nullptr || s.at("bytes") > large->at("bytes")) large = &s;
     }
@@ -114,12 +115,12 @@ std::optional<Cluster> measured_cluster(const HardwareProfile& profile,
     node.host_memory = Bytes(static_cast<std::int64_t>(memory));
     node.pcie_bandwidth = BytesPerSecond(profile.memory.bandwidth / 2);
     node.link = environment.cores > 1 ? IntraNodeLink::SharedMemory : IntraNodeLink::None;
-    Link link = measured_link(samples, "send_recv");
+    Link link = measured_link(samples, 1);
     // Not measured (one rank alone): as fast as a copy in memory, read and written.
     if (link.bandwidth <= 0) link = {1e-6, profile.memory.bandwidth / 2};
     node.link_bandwidth = BytesPerSecond(link.bandwidth);
     node.link_latency_s = link.latency_s;
-    const Link network = measured_link(samples, "send_recv between nodes");
+    const Link network = measured_link(samples, 2);
     node.nics = network.bandwidth > 0 ? 1 : 0;
     node.nic_bandwidth = BytesPerSecond(network.bandwidth);
     node.nic_latency_s = network.latency_s;

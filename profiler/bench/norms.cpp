@@ -14,8 +14,9 @@ SampleSeries kernel_point(std::string_view kernel, DType dtype, std::int64_t row
 void run_norms(BenchContext& c) {
     const DType dtype = c.backend->host_memory() ? DType::F32 : DType::BF16;
     const std::int64_t scale = c.backend->host_memory() ? 1 : 16;
-    for (const auto& [rows, base] :
+    for (const auto& [count, base] :
          {std::pair<std::int64_t, std::int64_t>{256, 128}, {1024, 256}, {512, 768}, {4096, 512}}) {
+        const std::int64_t rows = count;
         const std::int64_t width = base * scale;
         const auto bytes = static_cast<std::size_t>(rows * width) * bytes_of(dtype);
         const RotatedBuffers x(*c.backend, bytes), y(*c.backend, bytes), dy(*c.backend, bytes),

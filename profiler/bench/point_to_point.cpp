@@ -15,8 +15,9 @@ void run_point_to_point(BenchContext& c) {
                 in(*c.backend, static_cast<std::size_t>(floats) * 4);
             SampleSeries point;
             point.benchmark = "collective";
-            point.variant = far ? "send_recv between nodes" : "send_recv";
+            point.variant = "send_recv";
             point.shape = {{"group", 2}, {"bytes", static_cast<double>(floats) * 4}};
+            if (far) point.shape.emplace_back("nodes", 2);
             const int rank = all.rank();
             c.sample_together(std::move(point), [&](std::int64_t i) {
                 if (rank != 0 && rank != peer) return;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <numeric>
 #include <set>
 #include <thread>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/check.hpp"
@@ -21,6 +23,28 @@ float host_number() {
     for (const char* c = name; *c != '\0'; ++c)
         hash = (hash ^ static_cast<unsigned char>(*c)) * 16777619U;
     return static_cast<float>(hash & 0xffffffU);
+}
+
+// A number for the host of every rank.
+Result<std::vector<float>> hosts_of_ranks(Communicator& all) {
+    std::vector<float> hosts(static_cast<std::size_t>(all.size()), 0);
+    if (all.size() == 1) return hosts;
+    float own = host_number();
+    if (Status done =
+            all.all_gather({&own, DType::F32, Shape{1}},
+                           {hosts.data(), DType::F32, Shape{static_cast<std::int64_t>(hosts.size())}})
+                ->wait();
+        !done)
+        return done.errors();
+    return hosts;
+}
+
+bool evenly_spread(const std::vector<int>& ranks, const std::vector<float>& hosts) {
+    std::map<float, int> on_host;
+    for (const int r : ranks)
+        ++on_host[hosts[static_cast<std::size_t>(r)]];
+    return std::all_of(on_host.begin(), on_host.end(),
+                       [&](const auto& host) { return host.second == on_host.begin()->second; });
 }
 
 }  // namespace
@@ -40,42 +64,46 @@ Result<std::unique_ptr<Team>> Team::create(Transport& transport, int active) {
         if (!measuring) return measuring.errors();
         team->active_ = std::move(*measuring);
     }
-    for (int members = 2; members <= size; members *= 2)
-        team->sizes_.push_back(members);
-    if (size > 1 && team->sizes_.back() != size) team->sizes_.push_back(size);
-    for (const int members : team->sizes_) {
-        if (transport.rank() >= members) {
-            team->firsts_.push_back(nullptr);
-            continue;
-        }
-        auto group = transport.create("profile-" + std::to_string(members),
-                                      std::span<const int>(ranks).first(static_cast<std::size_t>(members)));
-        if (!group) return group.errors();
-        team->firsts_.push_back(std::move(*group));
+    const auto hosts = hosts_of_ranks(*team->all_);
+    if (!hosts) return hosts.errors();
+    const auto nodes_of = [&](std::span<const int> of) {
+        std::set<float> distinct;
+        for (const int r : of)
+            distinct.insert((*hosts)[static_cast<std::size_t>(r)]);
+        return static_cast<int>(distinct.size());
+    };
+    team->nodes_ = nodes_of(ranks);
+    for (int r = size - 1; r > 0; --r) {
+        if ((*hosts)[static_cast<std::size_t>(r)] != hosts->front()) team->far_rank_ = r;
     }
-    if (transport.size() > 1) {
-        std::vector<float> hosts(ranks.size());
-        float own = host_number();
-        if (Status done =
-                team->all_
-                    ->all_gather({&own, DType::F32, Shape{1}},
-                                 {hosts.data(), DType::F32, Shape{static_cast<std::int64_t>(hosts.size())}})
-                    ->wait();
-            !done)
-            return done.errors();
-        team->nodes_ = static_cast<int>(std::set<float>(hosts.begin(), hosts.end()).size());
-        for (int r = size - 1; r > 0; --r) {
-            if (hosts[static_cast<std::size_t>(r)] != hosts[0]) team->far_rank_ = r;
+    std::vector<std::vector<int>> wanted;
+    const auto want = [&](std::vector<int> members) {
+        if (!evenly_spread(members, *hosts)) return;
+        if (std::find(wanted.begin(), wanted.end(), members) == wanted.end())
+            wanted.push_back(std::move(members));
+    };
+    for (int members = 2; members < 2 * size && size > 1; members *= 2)
+        want({ranks.begin(), ranks.begin() + std::min(members, size)});
+    std::vector<int> one_of_each;
+    for (int r = 0; r < size; ++r) {
+        const auto same = [&](int other) {
+            return (*hosts)[static_cast<std::size_t>(other)] == (*hosts)[static_cast<std::size_t>(r)];
+        };
+        if (std::none_of(one_of_each.begin(), one_of_each.end(), same)) one_of_each.push_back(r);
+    }
+    if (one_of_each.size() > 1) want(one_of_each);
+    for (const std::vector<int>& members : wanted) {
+        Group group;
+        group.size = static_cast<int>(members.size());
+        group.nodes = nodes_of(members);
+        if (std::find(members.begin(), members.end(), transport.rank()) != members.end()) {
+            auto made = transport.create(fmt::format("profile-{}-{}", group.size, group.nodes), members);
+            if (!made) return made.errors();
+            group.members = std::move(*made);
         }
+        team->groups_.push_back(std::move(group));
     }
     return team;
-}
-
-Communicator* Team::first(int members) const {
-    for (std::size_t i = 0; i < sizes_.size(); ++i) {
-        if (sizes_[i] == members) return firsts_[i].get();
-    }
-    return nullptr;
 }
 
 double Team::agree(double value) const {

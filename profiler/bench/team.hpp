@@ -22,9 +22,13 @@ class Team {
     // Of the ranks that measure; null on the others. And of everyone.
     [[nodiscard]] Communicator* measuring() const { return active_.get(); }
     [[nodiscard]] Communicator& all() const { return *all_; }
-    // The first `members` ranks, 2 <= members <= size; null on ranks outside.
-    [[nodiscard]] Communicator* first(int members) const;
-    [[nodiscard]] const std::vector<int>& group_sizes() const { return sizes_; }  // 2, 4, ..., size
+    // Ranks that collectives are measured among: the first 2, 4, ..., size, and, on several hosts, one of
+    // each. Groups with more ranks on one host than on another are left out: no curve is of such.
+    struct Group {
+        std::unique_ptr<Communicator> members;  // null on ranks outside
+        int size = 2, nodes = 1;
+    };
+    [[nodiscard]] const std::vector<Group>& groups() const { return groups_; }
     [[nodiscard]] int nodes() const { return nodes_; }  // hosts that the ranks run on
     // A rank on another host than rank 0's; -1: there is none.
     [[nodiscard]] int far_rank() const { return far_rank_; }
@@ -38,8 +42,7 @@ class Team {
   private:
     std::unique_ptr<Communicator> all_, active_;
     int active_size_ = 1;
-    std::vector<int> sizes_;
-    std::vector<std::unique_ptr<Communicator>> firsts_;
+    std::vector<Group> groups_;
     int nodes_ = 1, far_rank_ = -1;
 };
 

@@ -123,7 +123,8 @@ void run_training_steps(BenchContext& c) {
                 continue;
             // The first round tells how long a step takes.
             const int steps =
-                step_s[i] > 0 ? std::clamp(static_cast<int>(each / kRounds / step_s[i]) - kWarmUp, 2, 20) : 2;
+                step_s[i] > 0 ? static_cast<int>(std::clamp(each / kRounds / step_s[i] - kWarmUp, 2.0, 20.0))
+                              : 2;
             ModelRun run(c, models[i]);
             if (run.run(steps)) step_s[i] = run.step_s();
             c.sampler->count_point();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "profiler/fit/minimize.hpp"
 #include "profiler/fit/statistics.hpp"
@@ -11,13 +12,18 @@ namespace tw {
 namespace {
 
 std::vector<double> encode(const AttentionCurve& c) {
-    return {std::log(c.rate),
-            std::log(c.launch_s),
-            std::log(std::max(c.narrow, 1.0)),
-            std::log(c.prologue_s),
-            std::log(c.bandwidth),
-            std::log(c.blend - 0.99),
-            std::log(std::max(c.throttle, 1e-3))};
+    std::vector<double> p = {std::log(c.rate),
+                             std::log(c.launch_s),
+                             std::log(std::max(c.narrow, 1.0)),
+                             std::log(c.prologue_s),
+                             std::log(c.bandwidth),
+                             std::log(c.blend - 0.99),
+                             std::log(std::max(c.throttle, 1e-3))};
+    if (c.cache_bytes > 0) {
+        p.push_back(std::log(c.cache_bytes));
+        p.push_back(std::log(std::max(c.cache_gain - 1, 1e-3)));
+    }
+    return p;
 }
 
 AttentionCurve decode(const std::vector<double>& p, AttentionCurve c) {
@@ -30,14 +36,21 @@ AttentionCurve decode(const std::vector<double>& p, AttentionCurve c) {
         c.blend = 1 + std::min(20.0, std::exp(p[5]));
         c.throttle = std::min(1.0, std::exp(p[6]));
     }
+    if (p.size() > 7) {
+        c.cache_bytes = std::exp(p[7]);
+        c.cache_gain = 1 + std::min(100.0, std::exp(p[8]));
+    }
     return c;
 }
 
 AttentionCurve rounded(AttentionCurve c) {
-    for (double* value :
-         {&c.rate, &c.launch_s, &c.narrow, &c.prologue_s, &c.bandwidth, &c.blend, &c.throttle}) {
+    for (double* value : {&c.rate, &c.launch_s, &c.narrow, &c.prologue_s, &c.bandwidth, &c.blend, &c.throttle,
+                          &c.cache_bytes, &c.cache_gain}) {
         *value = round_digits(*value);
     }
+    // A cache that gains nothing is none.
+    constexpr double kLeastGain = 1.05;
+    if (c.cache_gain < kLeastGain) c.cache_bytes = 0, c.cache_gain = 1;
     return c;
 }
 
@@ -67,6 +80,12 @@ void set_ranges(AttentionEntry& entry, const std::vector<AttentionPoint>& points
     }
 }
 
+bool one_head_dim(const std::vector<AttentionPoint>& points) {
+    return std::all_of(points.begin(), points.end(), [&](const AttentionPoint& point) {
+        return point.shape.head_dim_qk == points.front().shape.head_dim_qk;
+    });
+}
+
 std::vector<AttentionPoint> thinned(const std::vector<AttentionPoint>& points, std::size_t most) {
     std::vector<AttentionPoint> few;
     const std::size_t stride = std::max<std::size_t>(1, points.size() / most);
@@ -87,9 +106,13 @@ AttentionEntry fit_attention(const std::vector<AttentionPoint>& points, Attentio
     const std::vector<AttentionPoint> sample = thinned(train, 3000);
     AttentionCurve best_curve = start;
     double best_loss = 1e300;
-    for (const int rows : {64, 128, 256}) {  // queries a tile: a choice, not a continuum
+    // Queries a tile, and whether head dimensions are rounded up: choices, not a continuum.
+    for (const auto& [rows, whole_dims] :
+         {std::pair{64, false}, {128, false}, {256, false}, {64, true}, {128, true}, {256, true}}) {
         AttentionCurve first = start;
         first.rows = rows;
+        first.whole_dims = whole_dims;
+        if (whole_dims && one_head_dim(points)) continue;  // the same curve
         const Minimum best =
             minimize([&](const std::vector<double>& p) { return mean_error(decode(p, first), sample); },
                      encode(first), 0.3, 1500, 2);

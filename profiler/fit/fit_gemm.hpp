@@ -13,10 +13,13 @@ struct GemmFitOptions {
     int sms = 108;
     int largest_tile = 128;
     bool whole_waves = false;  // slack fixed to 0
-    bool fit_misalignment = false;
+    // Tables of thousands of shapes: also the main loop's latency, epilogues, the cache, products of one row
+    // and a factor for each size of tile.
+    bool detailed = false;
+    double cache_bytes = 0;  // detailed: the level-2 cache's size by datasheet, from which the fit starts
     bool residual_grid = true;
-    int grid_rounds = 1;  // further rounds gained under 0.1 %
-    int evaluations = 2400;
+    int grid_rounds = 1;     // further rounds gained under 0.1 %
+    int evaluations = 2400;  // not detailed
     std::size_t most_points = 4000;
 };
 

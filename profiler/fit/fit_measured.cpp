@@ -4,11 +4,13 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include "models/hardware/sample_statistics.hpp"
 #include "plan/frameworks/executor_kernels.hpp"
+#include "profiler/fit/crowd_waits.hpp"
 #include "profiler/fit/fit_attention.hpp"
 #include "profiler/fit/fit_collective.hpp"
 #include "profiler/fit/fit_convolution.hpp"
@@ -108,10 +110,11 @@ GemmFormEntry fit_form(GemmForm form, std::vector<GemmPoint> points, const GemmE
     return entry;
 }
 
-// Forward products make the curve; the other forms' factors are medians of measured over curve.
+// Forward products make the curve; the other forms' factors are medians of measured over curve: those of the
+// first precision stand for all that have not enough of their own.
 void add_products(const std::vector<SampleSeries>& samples, bool cpu, HardwareProfile& profile) {
-    std::map<GemmForm, std::vector<GemmPoint>> forms;  // of the first precision that has them
-    GemmEntry base;
+    constexpr std::size_t kFewestOfAForm = 8;
+    bool first = true;
     for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Bf16, Precision::Fp16}) {
         std::vector<GemmPoint> forward, rest;
         for (const GemmPoint& p : gemm_points(samples, precision))
@@ -126,13 +129,17 @@ void add_products(const std::vector<SampleSeries>& samples, bool cpu, HardwarePr
         fit.entry.curve.split_s = std::min(fit.entry.curve.split_s, 1.0);
         fit.entry.curve.bandwidth = std::min(fit.entry.curve.bandwidth, 1e15);
         profile.gemm.push_back(fit.entry);
-        if (!forms.empty()) continue;
-        base = fit.entry;
+        std::map<GemmForm, std::vector<GemmPoint>> forms;
         for (const GemmPoint& p : rest)
             forms[p.form].push_back(p);
+        for (const auto& [form, points] : forms) {
+            if (!first && points.size() < kFewestOfAForm) continue;
+            GemmFormEntry entry = fit_form(form, points, fit.entry);
+            if (!first) entry.precision = precision;
+            profile.gemm_forms.push_back(std::move(entry));
+        }
+        first = first && forms.empty();
     }
-    for (const auto& [form, points] : forms)
-        profile.gemm_forms.push_back(fit_form(form, points, base));
 }
 
 void add_attention(const std::vector<SampleSeries>& samples, HardwareProfile& profile) {
@@ -237,15 +244,6 @@ void add_convolution(const std::vector<SampleSeries>& samples, HardwareProfile& 
         profile.convolution.push_back(fit_convolution(points, fp32->curve, kSource));
 }
 
-// What a blocking collective waits for among more ranks than cores, beyond the products of all.
-double crowd_wait(const std::vector<SampleSeries>& samples) {
-    double alone = 0, both = 0;
-    for (const SampleSeries& s : samples) {
-        if (s.benchmark == "crowd") (s.variant == "product" ? alone : both) = median_of(s.values);
-    }
-    return alone > 0 && both > 0 ? std::max(1e-7, both - alone) : 0;
-}
-
 // A training step beside its kernels: dispatches and buffers, a time for each operation, and what memory that
 // is touched anew and other threads take, a share of the kernels' time.
 struct HostPoint {
@@ -304,7 +302,8 @@ void add_host(const std::vector<SampleSeries>& samples, bool cpu, HardwareProfil
         profile.host.push_back(entry);
     };
     add("eager", loop);
-    if (const double wait = crowd_wait(samples); wait > 0) add("crowd", {wait});
+    for (const auto& [mode, wait] : crowd_waits(samples))
+        add(mode, {wait});
     const std::vector<HostPoint> steps = host_points(samples);
     if (steps.empty()) return;
     const HostFit fit = fit_host(steps);
@@ -331,12 +330,13 @@ std::optional<CollectiveKind> kind_of(std::string_view name) {
 }
 
 void add_collectives(const std::vector<SampleSeries>& samples, HardwareProfile& profile) {
-    std::map<std::pair<CollectiveKind, int>, CollectiveSeries> all;
+    std::map<std::tuple<CollectiveKind, int, int>, CollectiveSeries> all;
     for (const SampleSeries& s : samples) {
         if (s.benchmark != "collective") continue;
-        const auto kind = kind_of(s.variant);  // those between nodes have other names
+        const auto kind = kind_of(s.variant);
         if (!kind) continue;
-        CollectiveSeries& series = all[{*kind, static_cast<int>(whole(s, "group"))}];
+        CollectiveSeries& series =
+            all[{*kind, static_cast<int>(whole(s, "group")), static_cast<int>(whole(s, "nodes"))}];
         series.kind = *kind;
         series.group_size = static_cast<int>(whole(s, "group"));
         const double halves = *kind == CollectiveKind::SendRecv ? 0.5 : 1;  // there and back
@@ -345,7 +345,9 @@ void add_collectives(const std::vector<SampleSeries>& samples, HardwareProfile& 
     for (auto& [key, series] : all) {
         std::sort(series.points.begin(), series.points.end(),
                   [](const SizePoint& a, const SizePoint& b) { return a.bytes < b.bytes; });
-        if (series.points.size() >= 4) profile.collectives.push_back(fit_collective(series, kSource));
+        if (series.points.size() < 4) continue;
+        profile.collectives.push_back(fit_collective(series, kSource));
+        profile.collectives.back().nodes = std::get<2>(key);
     }
 }
 
@@ -461,8 +463,8 @@ double predicted_seconds(const HardwareProfile& profile, const SampleSeries& s) 
     } else if (s.benchmark == "collective") {
         const auto kind = kind_of(s.variant);
         if (!kind) return 0;
-        const auto estimate =
-            measured_collective(profile, *kind, static_cast<int>(whole(s, "group")), s.at("bytes"));
+        const auto estimate = measured_collective(profile, *kind, static_cast<int>(whole(s, "group")),
+                                                  s.at("bytes"), static_cast<int>(whole(s, "nodes")));
         if (!estimate) return 0;
         return estimate->seconds * (*kind == CollectiveKind::SendRecv ? 2 : 1);
     } else if (s.benchmark == "convolution") {

@@ -27,6 +27,36 @@ bool derived(const HardwareProfile& profile) {
     return !profile.gemm.front().fit.scaled_from.empty();
 }
 
+// What only tables of thousands of shapes tell.
+void gemm_details(std::string& text, const std::vector<ProfileFit>& profiles) {
+    text +=
+        "\nWith the benchmark's five weights in turn taken as near where they fit the cache. One row: "
+        "vector, "
+        "its step and split. Factors of the tiles' rates:";
+    for (const GemmTile tile : kGemmTileSizes)
+        text += fmt::format(" {}×{}", tile.m, tile.n);
+    text +=
+        ".\n\n| device | precision | step ns | epilogue µs | vector µs | step ns | split µs | cache MB | "
+        "gain | "
+        "fade | factors |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+    for (const ProfileFit& fit : profiles) {
+        for (const GemmFit& one : fit.gemm) {
+            const GemmCurve& c = one.entry.curve;
+            if (c.vector_step_s <= 0) continue;
+            std::string factors;
+            for (const double factor : c.factors)
+                factors += fmt::format("{}{:.2f}", factors.empty() ? "" : " ", factor);
+            text += fmt::format(
+                "| {} | {} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {} | {} | {} | {} |\n",
+                fit.profile.name, to_string(one.entry.precision), c.step_s * 1e9, c.epilogue_s * 1e6,
+                c.vector_s * 1e6, c.vector_step_s * 1e9, c.vector_split_s * 1e6,
+                c.cache_bytes > 0 ? fmt::format("{:.3g}", c.cache_bytes / 1e6) : "–",
+                c.cache_bytes > 0 ? fmt::format("{:.3g}", c.cache_gain) : "–",
+                c.cache_bytes > 0 ? fmt::format("{:.3g}", c.cache_fade) : "–", factors);
+        }
+    }
+}
+
 void gemm_table(std::string& text, const std::vector<ProfileFit>& profiles) {
     text +=
         "## Matrix products\n\nWhole (n, k) pairs held out, 20 %. Big: m ≥ 512, n and k ≥ 256. Median / p90, "
@@ -60,6 +90,7 @@ void gemm_table(std::string& text, const std::vector<ProfileFit>& profiles) {
                 c.unaligned, c.scalar);
         }
     }
+    gemm_details(text, profiles);
 }
 
 void attention_table(std::string& text, const std::vector<ProfileFit>& profiles) {
@@ -131,8 +162,7 @@ void siblings_table(std::string& text, const std::vector<ProfileFit>& profiles) 
         const auto device = load_device(fit.profile.name);
         if (!device || derived(fit.profile) || device->architecture == "cpu") continue;
         const GemmEntry& gemm = fit.profile.gemm.front();
-        const double loss = 1 + 64 * gemm.curve.overhead * (1.0 / 256 + 1.0 / 128);
-        products.push_back(gemm.curve.rate / loss / (1 + gemm.curve.throttle) /
+        products.push_back(tile_rate(gemm.curve) / (1 + gemm.curve.throttle) /
                            device->peak(gemm.precision).value);
         std::string attention, copy = "–";
         for (const AttentionEntry& entry : fit.profile.attention) {

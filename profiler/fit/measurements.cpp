@@ -85,6 +85,10 @@ Result<std::vector<Folder>> vidur_tables(const Folder& hw, const std::string& de
 
 }  // namespace
 
+// The tables' collector runs five linear modules in turn on one input (collector/trtllm/collect_gemm.py,
+// "to reduce impact of L2 cache hit").
+constexpr int kWeightsInTurn = 5;
+
 Result<std::vector<GemmPoint>> read_gemm_table(const Folder& hw, const std::string& system) {
     const Folder file = hw / "aiconfigurator" / ("gemm_" + system + ".csv.gz");
     const auto table = read_table(file);
@@ -99,6 +103,7 @@ Result<std::vector<GemmPoint>> read_gemm_table(const Folder& hw, const std::stri
         point.precision = row[dtype] == "fp8" ? Precision::Fp8 : Precision::Bf16;
         point.shape = {to_count(row[m]), to_count(row[n]), to_count(row[k])};
         point.shape.element_bytes = bytes_per_element(point.precision);
+        point.shape.weights_in_turn = kWeightsInTurn;
         point.seconds = to_number(row[time]) * 1e-6;
         if (point.seconds > 0) points.push_back(point);
     }

@@ -30,6 +30,7 @@ void read_torch_row(const JsonObject& row, TorchRows& rows) {
         point.precision = torch_precision(row.string("dtype"));
         point.form = torch_form(row.string("form"));
         point.shape.element_bytes = point.shape.output_bytes = bytes_per_element(point.precision);
+        point.shape.weights_in_turn = 1;  // the same operands again and again
         point.seconds = seconds;
         rows.gemm.push_back(point);
     } else if (kind == "attention_fwd" || kind == "attention_bwd") {

@@ -39,8 +39,9 @@ GemmEntry scaled_precision(const GemmEntry& from, const Device& device, Precisio
     GemmEntry entry = from;
     entry.precision = to;
     entry.residual = {};
-    entry.curve.rate =
-        round_digits(from.curve.rate * device.peak(to).value / device.peak(from.precision).value);
+    scale_main_loop(entry.curve, device.peak(to).value / device.peak(from.precision).value);
+    entry.curve.rate = round_digits(entry.curve.rate);
+    entry.curve.step_s = round_digits(entry.curve.step_s);
     entry.fit = scaled_record(from.fit, std::string(to_string(from.precision)), kScaledProductSigma);
     entry.fit.source =
         "the " + std::string(to_string(from.precision)) + " curve by the ratio of the datasheet's peaks";
@@ -149,9 +150,8 @@ Status add_scaled_precisions(const Folder&, Profiles& profiles) {
         const double share = v100_fp32.curve.rate / v100->peak_fp32.value;
         for (GemmEntry& entry : profile.gemm) {
             if (entry.precision == Precision::Fp32) continue;
-            const double tensor =
-                entry.curve.rate / (1 + 64 * entry.curve.overhead * (1.0 / 256 + 1.0 / 128));
-            entry.curve.scalar = round_digits(std::max(1.0, tensor / (share * device->peak_fp32.value)));
+            entry.curve.scalar =
+                round_digits(std::max(1.0, tile_rate(entry.curve) / (share * device->peak_fp32.value)));
         }
         for (std::size_t i = 0; i < fit.gemm.size(); ++i)
             fit.gemm[i].entry = profile.gemm[i];

@@ -312,6 +312,11 @@ double host_ratio(const std::vector<GemmPoint>& rows) {
 // 2025-08.
 constexpr const char* kIssue = "NVIDIA/TransformerEngine issue 2053: CPU time of torch.nn.Linear's forward, ";
 constexpr double kLinearDgxH100_s = 13.48e-6, kLinearGrace_s = 37.08e-6;
+// A DGX A100's EPYC 7742 (Zen 2) against that Xeon 8480C. The module takes 9.01 us and its device call 2.95
+// us on the core of sim/cost/host_dispatch.hpp (Zen 4), 1 / 1.127 of the DGX H100's time. kReferenceOps and
+// the transposition take 1.31 times as long on a Zen 3 core as on that one (mean of the five, PyTorch 2.11),
+// and Zen 3 runs 19 % more instructions a clock than Zen 2 (AMD, EPYC 7003, 2021-03): 1.31 * 1.19 / 1.127.
+constexpr double kZen2 = 1.38;
 
 void set_host(const TorchRows& rows, Profiles& profiles) {
     double sum = 0, device = 0, linear = 0;
@@ -342,12 +347,17 @@ void set_host(const TorchRows& rows, Profiles& profiles) {
     for (auto& [name, fit] : profiles) {
         const bool own = name == "h200";
         const bool grace = name == "gb200" || name == "gb300";
-        // Hosts of other systems: an NVIDIA DGX H100 (Xeon 8480C) for x86, Grace for superchips.
-        const double share = own ? 1.0 : (grace ? kLinearGrace_s : kLinearDgxH100_s) / linear;
+        const bool rome = name.rfind("a100", 0) == 0;
+        // Hosts of other systems: an NVIDIA DGX A100 (EPYC 7742) for its device, a DGX H100 (Xeon 8480C) for
+        // other x86, Grace for superchips.
+        const double share = own     ? 1.0
+                             : grace ? kLinearGrace_s / linear
+                                     : kLinearDgxH100_s * (rome ? kZen2 : 1) / linear;
         const auto entry = [&](const char* mode, double seconds, FitRecord fit_record) {
             if (!own) {
                 fit_record = scaled_record(fit_record, "h200");
                 fit_record.source += std::string("; times ") + kIssue + (grace ? "GB200" : "DGX H100");
+                if (rome) fit_record.source += "; times 1.38: EPYC 7742 (Zen 2) for Xeon 8480C";
             }
             return HostEntry{mode, round_digits(seconds * share, 3), fit_record};
         };

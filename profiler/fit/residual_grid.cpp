@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "profiler/fit/solve.hpp"
 #include "profiler/fit/statistics.hpp"
 
 namespace tw {
@@ -44,29 +45,6 @@ Row basis(const GemmShape& shape) {
     return row;
 }
 
-// Solves the symmetric positive definite system a x = b in place (Cholesky).
-void solve(std::vector<double>& a, std::vector<double>& b) {
-    const std::size_t n = b.size();
-    for (std::size_t i = 0; i < n; ++i) {
-        for (std::size_t j = 0; j <= i; ++j) {
-            double sum = a[i * n + j];
-            for (std::size_t k = 0; k < j; ++k)
-                sum -= a[i * n + k] * a[j * n + k];
-            a[i * n + j] = i == j ? std::sqrt(sum) : sum / a[j * n + j];
-        }
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-        for (std::size_t k = 0; k < i; ++k)
-            b[i] -= a[i * n + k] * b[k];
-        b[i] /= a[i * n + i];
-    }
-    for (std::size_t i = n; i-- > 0;) {
-        for (std::size_t k = i + 1; k < n; ++k)
-            b[i] -= a[k * n + i] * b[k];
-        b[i] /= a[i * n + i];
-    }
-}
-
 }  // namespace
 
 ResidualGrid fit_residual_grid(const GemmCurve& curve, const std::vector<GemmPoint>& points) {
@@ -98,7 +76,7 @@ ResidualGrid fit_residual_grid(const GemmCurve& curve, const std::vector<GemmPoi
                 }
             }
         }
-        solve(a, b);
+        solve_symmetric(a, b);
         solution = b;
     }
     ResidualGrid grid{kM, kN, kK, solution};

@@ -7,6 +7,7 @@
 #include "profiler/import/collective_instances.hpp"
 #include "profiler/import/cross_check.hpp"
 #include "profiler/import/node_import.hpp"
+#include "profiler/import/operation_import.hpp"
 #include "profiler/import/product_import.hpp"
 #include "profiler/import/sources.hpp"
 
@@ -107,10 +108,12 @@ Result<ImportResult> import_profile(const std::vector<std::filesystem::path>& fi
     result.taken.insert(result.taken.end(), collectives.taken.begin(), collectives.taken.end());
     result.assumed.push_back("kernels: shipped profile of " + base);
     result.assumed.insert(result.assumed.end(), node->assumed.begin(), node->assumed.end());
+    std::vector<Precision> fitted;
     for (GemmEntry& entry : profile->gemm) {
         if (entry.precision != Precision::Bf16) continue;
         if (auto products = import_products(*sources, entry, node->device)) {
             entry = std::move(products->entry);
+            fitted.push_back(entry.precision);
             for (const GemmFormEntry& form : products->forms) {
                 auto& forms = profile->gemm_forms;
                 const auto same = std::find_if(forms.begin(), forms.end(),
@@ -120,6 +123,9 @@ Result<ImportResult> import_profile(const std::vector<std::filesystem::path>& fi
             result.taken.push_back(products->taken);
         }
     }
+    OperationImport operations = import_operations(*sources, fitted, *profile);
+    result.taken.insert(result.taken.end(), operations.taken.begin(), operations.taken.end());
+    result.absent = std::move(operations.absent);
     const auto usual = load_node_type(node->device.default_node);
     const bool same_links = usual && usual->link == node->type.link && usual->devices == node->type.devices &&
                             usual->link_bandwidth.value == node->type.link_bandwidth.value;

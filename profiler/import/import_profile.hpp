@@ -3,7 +3,9 @@
 //
 //   logs and traces       collective curves (fit_collective), by kind, group and nodes
 //   topologies            the node: devices, links, network ports, and which port is next to which device
-//   Kineto traces         copies to the device, arrival skew between ranks
+//   Kineto traces         copies to the device, arrival skew between ranks; products, attention and norms
+//   whose
+//                         shapes are recorded
 //   SimuMax systems       matrix products of measured shapes
 //
 // What nobody measured is taken from a base device's shipped profile and marked as such

@@ -1,9 +1,11 @@
 #include "profiler/import/product_import.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "profiler/fit/fit_gemm.hpp"
 #include "profiler/fit/statistics.hpp"
+#include "profiler/import/operation_import.hpp"
 
 namespace tw {
 namespace {
@@ -14,20 +16,24 @@ constexpr std::size_t kFewestProducts = 20;
 
 std::optional<ProductImport> import_products(Sources& sources, const GemmEntry& base, const Device& device) {
     std::vector<GemmPoint> forward, gradients;
-    std::string files;
+    std::map<std::size_t, std::int64_t> used;  // by source
+    const auto add = [&](std::size_t source, const GemmPoint& point) {
+        if (point.precision != base.precision) return;
+        (point.form == GemmForm::Forward ? forward : gradients).push_back(point);
+        ++used[source];
+    };
     for (const auto& foreign : sources.foreign) {
-        std::size_t used = 0;
-        for (const ForeignProduct& product : foreign.content.products) {
-            if (product.precision != base.precision) continue;
-            GemmPoint point{product.shape, product.precision, product.form, product.seconds};
-            (product.form == GemmForm::Forward ? forward : gradients).push_back(point);
-            ++used;
-        }
-        if (used == 0) continue;
-        sources.read[foreign.source].points += static_cast<std::int64_t>(used);
-        files += (files.empty() ? "" : ", ") + sources.file_of(foreign.source);
+        for (const ForeignProduct& product : foreign.content.products)
+            add(foreign.source, {product.shape, product.precision, product.form, product.seconds});
     }
+    for (const TracedProduct& product : traced_products(sources))
+        add(product.source, product.point);
     if (forward.size() < kFewestProducts) return std::nullopt;
+    std::string files;
+    for (const auto& [source, points] : used) {
+        sources.read[source].points += points;
+        files += (files.empty() ? "" : ", ") + sources.file_of(source);
+    }
     GemmFitOptions options;
     options.sms = device.sms > 0 ? device.sms : base.curve.sms;
     options.largest_tile = base.curve.largest_tile;

@@ -1,4 +1,4 @@
-// Matrix products that another tool measured, as a GEMM curve.
+// Matrix products that another tool measured, or that traces timed, as a GEMM curve.
 #pragma once
 
 #include <optional>

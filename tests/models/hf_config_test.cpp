@@ -138,6 +138,22 @@ TEST(HfConfig, UnknownKeysAreListed) {
     EXPECT_FALSE(mentions(model.warnings, "torch_dtype"));
 }
 
+TEST(HfConfig, CapacityOfExperts) {
+    const std::string sizes = R"("hidden_size":64,"num_attention_heads":8,"num_hidden_layers":2,)";
+    const auto factor = [&](const std::string& rest) {
+        return loaded("{" + sizes + rest + "}").config->expert_capacity_factor;
+    };
+    EXPECT_EQ(factor(R"("model_type":"mixtral")"), 0);
+    EXPECT_EQ(factor(R"("model_type":"mixtral","moe_expert_capacity_factor":1.25)"), 1.25);
+    const std::string openmoe =
+        R"("architectures":["OpenMoeForCausalLM"],"head_dim":16,"capacity_factor_train":1.5)";
+    EXPECT_EQ(factor(openmoe), 1.5);
+    EXPECT_EQ(factor(openmoe + R"(,"drop_tks":false)"), 0);
+    EXPECT_NE(refusal("{" + sizes + R"("model_type":"mixtral","moe_expert_capacity_factor":-1})")
+                  .find("/moe_expert_capacity_factor"),
+              std::string::npos);
+}
+
 TEST(HfConfig, NameOfTheFolder) {
     EXPECT_EQ(loaded(R"({"model_type":"gpt2"})").graph.name, "fixture");
 }

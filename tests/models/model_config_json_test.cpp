@@ -43,6 +43,8 @@ TEST(ModelConfigJson, StrictAndComplete) {
         R"({"schema":"trainwright/model","version":1,"name":"x","family":"gpt","layers":2,"hidden":64,"heads":4)";
     EXPECT_EQ(errors_of(head + R"(,"ffn":256,"vocab":100})"), "");
     EXPECT_NE(errors_of(head + R"(,"fnn":256})").find("did you mean 'ffn'"), std::string::npos);
+    EXPECT_NE(errors_of(head + R"(,"expert_capacity_factor":-1})").find("/expert_capacity_factor"),
+              std::string::npos);
     EXPECT_NE(errors_of(head + R"(,"norm":"batch"})").find("/norm"), std::string::npos);
     EXPECT_NE(errors_of(head + R"(,"vocab":-1})").find("/vocab"), std::string::npos);
     EXPECT_NE(errors_of(head + R"(,"gated":1})").find("/gated"), std::string::npos);
@@ -81,6 +83,8 @@ TEST(BuildModel, RulesBetweenFields) {
         broken([](ModelConfig& m) { m.sliding_layers = {1}, m.window = 4; }).find("/model/sliding_layers"),
         std::string::npos);
     EXPECT_NE(broken([](ModelConfig& m) { m.kv_lora_rank = 8; }).find("/model/kv_lora_rank"),
+              std::string::npos);
+    EXPECT_NE(broken([](ModelConfig& m) { m.expert_capacity_factor = 1; }).find("/model/experts"),
               std::string::npos);
     EXPECT_NE(broken([](ModelConfig& m) { m.hidden = -1; }).find("/model/hidden"), std::string::npos);
 }

@@ -248,6 +248,19 @@ TEST(DecodeProfile, ReportsEveryErrorWithItsPlace) {
     }
 }
 
+TEST(DecodeProfile, AProductHasOneFactorATileSize) {
+    Json document = *parse_json(embedded_document("profiles/a100.json"), "a100");
+    Json& factors = document["gemm"][0]["tile_factors"];
+    ASSERT_EQ(factors.size(), kGemmTiles);
+    EXPECT_TRUE(decode_profile(document, "x.json").has_value());
+    factors[1] = 0;
+    EXPECT_FALSE(decode_profile(document, "x.json").has_value());
+    factors = Json::array({1, 1, 1});
+    const auto profile = decode_profile(document, "x.json");
+    ASSERT_FALSE(profile.has_value());
+    EXPECT_NE(to_string(profile.errors()).find("tile_factors"), std::string::npos);
+}
+
 TEST(ProfileFor, ScalesASiblingWhereADeviceWasNotMeasured) {
     EXPECT_EQ(profile_for(*load_device("a100"))->name, "a100");
     const Device pcie = *load_device("a100-pcie");

@@ -212,6 +212,41 @@ TEST(TransformerWork, ExpertsAreDispatchedAndCombined) {
     EXPECT_EQ(gemms(block("mixtral-8x7b", shape).forward, "moe.up")[0].m, 1024);
 }
 
+// 1.0: no expert takes more than an even routing gives it, whatever the imbalance; 0.5: half of all copies
+// are dropped before they travel.
+TEST(TransformerWork, ExpertsDropWhatIsBeyondTheirCapacity) {
+    auto config = *load_model("mixtral-8x7b")->config;
+    WorkShape shape;
+    shape.microbatch = 1;
+    shape.seq_len = 4096;
+    shape.ep = 8;
+    shape.expert_imbalance = 1.5;
+    const auto work = [&](double factor) {
+        config.expert_capacity_factor = factor;
+        const auto graph = build_model(config);
+        return graph->layer(1).model->work(shape);
+    };
+    const auto sent = [](const LayerWork& w) {
+        return collectives(w.forward, CollectiveKind::AllToAll, Axis::Ep).bytes;
+    };
+    const auto saved = [](const LayerWork& w, const std::string& name) {
+        for (const SavedTensor& t : w.saved) {
+            if (t.name == name) return t.bytes;
+        }
+        return -1.0;
+    };
+    const LayerWork whole = work(0), even = work(1), half = work(0.5);
+    EXPECT_EQ(gemms(whole.forward, "moe.up")[0].m, 12288);
+    EXPECT_EQ(gemms(work(2).forward, "moe.up")[0].m, 12288) << "room for the most loaded one";
+    EXPECT_EQ(gemms(even.forward, "moe.up")[0].m, 8192);
+    EXPECT_EQ(gemms(half.forward, "moe.up")[0].m, 4096);
+    EXPECT_DOUBLE_EQ(sent(even), sent(whole) / 1.5);
+    EXPECT_DOUBLE_EQ(sent(half), sent(whole) / 3);
+    EXPECT_DOUBLE_EQ(saved(even, "moe.tokens"), saved(whole, "moe.tokens") / 1.5);
+    EXPECT_DOUBLE_EQ(saved(half, "moe.out"), saved(whole, "moe.out") / 2);
+    EXPECT_EQ(even.expert_parameters, whole.expert_parameters);
+}
+
 TEST(TransformerWork, LatentAttentionProjects) {
     WorkShape shape;
     shape.tp = 4;

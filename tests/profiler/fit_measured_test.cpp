@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/hardware/profile_json.hpp"
 #include "plan/frameworks/executor_kernels.hpp"
 
 namespace tw {
@@ -71,6 +72,41 @@ TEST(FitMeasured, RecoversAKnownMachine) {
     EXPECT_EQ(fit->profile.interference[1].beside, "ranks");
     EXPECT_NEAR(fit->profile.interference[1].products, 1.25, 1e-9);
     EXPECT_NEAR(*host_dispatch_seconds(fit->profile, "layer"), 3e-6, 1e-9);
+}
+
+// Forms of another precision are its own where it has enough of them, else the first's.
+TEST(FitMeasured, EachPrecisionHasItsForms) {
+    std::vector<SampleSeries> samples = samples_of_a_known_machine();
+    const std::vector<SampleSeries> known = samples;
+    for (const SampleSeries& s : known) {
+        if (s.benchmark != "gemm") continue;
+        SampleSeries half = s;
+        const bool forward = s.variant == "fp32 forward";
+        half.variant = forward ? "bf16 forward" : "bf16 weight_grad";
+        for (double& value : half.values)
+            value *= forward ? 0.5 : 0.75;  // of bf16's forward 1.8, of fp32's 1.2
+        samples.push_back(half);
+    }
+    const auto fit = fit_measured(samples, "known", "two precisions", true);
+    ASSERT_TRUE(fit) << to_string(fit.errors());
+    ASSERT_EQ(fit->profile.gemm_forms.size(), 2U);
+    EXPECT_FALSE(fit->profile.gemm_forms[0].precision);
+    EXPECT_EQ(fit->profile.gemm_forms[1].precision, Precision::Bf16);
+    EXPECT_NEAR(fit->profile.gemm_forms[1].factor, 1.8, 0.05);
+    const auto seconds = [&](Precision precision, GemmForm form) {
+        Gemm gemm;
+        gemm.m = gemm.n = gemm.k = 512;
+        gemm.precision = precision, gemm.form = form;
+        return kernel_time(fit->profile, Op{.name = "", .body = gemm}).seconds;
+    };
+    EXPECT_NEAR(seconds(Precision::Bf16, GemmForm::WeightGrad) / seconds(Precision::Bf16, GemmForm::Forward),
+                1.8, 0.1);
+    EXPECT_NEAR(seconds(Precision::Fp32, GemmForm::WeightGrad) / seconds(Precision::Fp32, GemmForm::Forward),
+                1.2, 0.06);
+    // It reads back as it was written.
+    const auto again = decode_profile(encode_profile(fit->profile), "again");
+    ASSERT_TRUE(again) << to_string(again.errors());
+    EXPECT_EQ(again->gemm_forms, fit->profile.gemm_forms);
 }
 
 TEST(FitMeasured, SaysWhatIsMissingAndInventsNothing) {

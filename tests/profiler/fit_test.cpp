@@ -7,8 +7,10 @@
 #include "base/prng.hpp"
 #include "profiler/fit/fit_collective.hpp"
 #include "profiler/fit/fit_gemm.hpp"
+#include "profiler/fit/least_absolute.hpp"
 #include "profiler/fit/minimize.hpp"
 #include "profiler/fit/published_b200.hpp"
+#include "profiler/fit/solve.hpp"
 #include "profiler/fit/statistics.hpp"
 #include "profiler/fit/table.hpp"
 
@@ -118,6 +120,60 @@ TEST(FitGemm, RecoversASyntheticDevice) {
     const GemmFit fit = fit_gemm(points, start, options, "synthetic");
     EXPECT_LT(fit.entry.fit.median, 0.03);
     EXPECT_NEAR(fit.entry.curve.rate / truth.rate, 1, 0.15);
+}
+
+TEST(FitGemm, TellsTheCacheFromTheMemory) {
+    GemmCurve truth;
+    truth.launch_s = 2e-6, truth.rate = 300e12, truth.prologue_s = 5e-7, truth.bandwidth = 8e11;
+    truth.split_s = 2e-6, truth.blend = 2, truth.throttle = 0.1, truth.slack = 0.3, truth.sms = 140;
+    truth.step_s = 5e-10, truth.epilogue_s = 3e-7;
+    truth.vector_s = 1e-6, truth.vector_step_s = 2e-10, truth.vector_split_s = 4e-6;
+    truth.cache_bytes = 9e7, truth.cache_gain = 4, truth.cache_fade = 0.1;
+    Prng prng(5);
+    std::vector<GemmPoint> points;
+    for (int i = 0; i < 900; ++i) {
+        GemmPoint point;
+        point.shape = {std::int64_t{1} << prng.integer(0, 13), 256 * (1 + prng.integer(0, 39)),
+                       256 * (1 + prng.integer(0, 39))};
+        point.shape.weights_in_turn = 5;
+        point.seconds = gemm_seconds(truth, point.shape);
+        points.push_back(point);
+    }
+    GemmCurve start = truth;
+    start.rate *= 0.8, start.bandwidth *= 1.3, start.launch_s *= 0.7;
+    GemmFitOptions options;
+    options.sms = truth.sms;
+    options.residual_grid = false;
+    options.detailed = true;
+    options.cache_bytes = 6.4e7;
+    const GemmFit fit = fit_gemm(points, start, options, "synthetic");
+    EXPECT_LT(fit.entry.fit.median, 0.02);
+    EXPECT_NEAR(fit.entry.curve.cache_bytes / truth.cache_bytes, 1, 0.1);
+    EXPECT_NEAR(fit.entry.curve.bandwidth / truth.bandwidth, 1, 0.1);
+}
+
+TEST(LeastAbsolute, IgnoresAFewWildPoints) {
+    std::vector<double> x, y;
+    for (int i = 0; i < 40; ++i) {
+        x.push_back(i * 0.05);
+        y.push_back(std::exp(0.7) * x.back() + std::exp(-0.3) + (i % 9 == 4 ? 5.0 : 0.0));
+    }
+    const Residuals residuals = [&](const std::vector<double>& p, std::vector<double>& out) {
+        for (std::size_t i = 0; i < x.size(); ++i)
+            out[i] = y[i] - std::exp(p[0]) * x[i] - std::exp(p[1]) - p[2];
+    };
+    const std::vector<double> weights(x.size(), 1.0);
+    const std::vector<double> found = least_absolute(residuals, {0, 0, 0}, {0, 1}, weights, 60);
+    EXPECT_NEAR(found[0], 0.7, 0.02);
+    EXPECT_NEAR(found[1], -0.3, 0.02);
+    EXPECT_EQ(found[2], 0);  // not among the free ones
+}
+
+TEST(SolveSymmetric, TwoByTwo) {
+    std::vector<double> a = {4, 2, 2, 3}, b = {10, 8};
+    solve_symmetric(a, b);
+    EXPECT_NEAR(b[0], 1.75, 1e-12);
+    EXPECT_NEAR(b[1], 1.5, 1e-12);
 }
 
 // The errors that the documents state, recomputed from the tables on every tenth held-out point.

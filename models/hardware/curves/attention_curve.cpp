@@ -1,5 +1,7 @@
 #include "models/hardware/curves/attention_curve.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace tw {
@@ -14,6 +16,10 @@ double tile_keys(const AttentionShape& shape, std::int64_t first, int rows) {
     const std::int64_t first_block = low / rows;
     const std::int64_t end_block = (high + rows - 1) / rows;
     return static_cast<double>(std::max<std::int64_t>(1, end_block - first_block) * rows);
+}
+
+double power_of_two(std::int64_t dimension) {
+    return static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(dimension)));
 }
 
 }  // namespace
@@ -37,7 +43,9 @@ double visited_scores(const AttentionShape& shape, int rows) {
 }
 
 double attention_seconds(const AttentionCurve& curve, const AttentionShape& shape) {
-    const double dims = static_cast<double>(shape.head_dim_qk + shape.head_dim_v);
+    const double held = static_cast<double>(shape.head_dim_qk + shape.head_dim_v);
+    const double dims =
+        curve.whole_dims ? power_of_two(shape.head_dim_qk) + power_of_two(shape.head_dim_v) : held;
     const double passes = shape.backward ? 2.5 : 1.0;
     const double problems = static_cast<double>(shape.batch * shape.heads);
     const double tiles = ceil_div(static_cast<double>(shape.seq_q), curve.rows);
@@ -51,11 +59,15 @@ double attention_seconds(const AttentionCurve& curve, const AttentionShape& shap
     const double waves = std::max(1.0, tiles * problems / sms);
     const double compute = soft_max(work / sms, longest, 4.0) / rate + curve.prologue_s * waves;
 
-    const double query = static_cast<double>(shape.batch * shape.seq_q * shape.heads) * dims;
-    const double key = static_cast<double>(shape.batch * shape.seq_kv * shape.kv_heads) * dims;
+    const double query = static_cast<double>(shape.batch * shape.seq_q * shape.heads) * held;
+    const double key = static_cast<double>(shape.batch * shape.seq_kv * shape.kv_heads) * held;
     const double bytes = shape.element_bytes * (query + key) * (shape.backward ? 2.0 : 1.0);
-    return curve.launch_s +
-           soft_max(throttled(compute, curve.throttle), bytes / curve.bandwidth, curve.blend);
+    double memory = bytes / curve.bandwidth;
+    if (curve.cache_bytes > 0) {
+        const double near = std::clamp(2.0 - bytes / curve.cache_bytes, 0.0, 1.0);
+        memory *= 1.0 - near * (1.0 - 1.0 / curve.cache_gain);
+    }
+    return curve.launch_s + soft_max(throttled(compute, curve.throttle), memory, curve.blend);
 }
 
 }  // namespace tw

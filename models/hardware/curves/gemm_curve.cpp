@@ -1,5 +1,6 @@
 #include "models/hardware/curves/gemm_curve.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -7,25 +8,45 @@
 namespace tw {
 namespace {
 
-struct Tile {
-    int m, n;
-};
-
-// Tile sizes of cuBLAS's kernels, both ways round; the first two only where the device has them (Blackwell).
-constexpr std::array<Tile, 12> kTiles = {{{256, 256},
-                                          {256, 192},
-                                          {256, 128},
-                                          {128, 256},
-                                          {128, 128},
-                                          {256, 64},
-                                          {64, 256},
-                                          {128, 64},
-                                          {64, 128},
-                                          {64, 64},
-                                          {64, 32},
-                                          {32, 64}}};
 constexpr std::array<int, 7> kSplits = {1, 2, 3, 4, 6, 8, 16};
 constexpr double kSmallestSlice = 256;  // of k, per split
+
+// ceil of a number in [0, 2^63); a call of the C library otherwise.
+double whole(double x) {
+    const auto floor = static_cast<double>(static_cast<std::int64_t>(x));
+    return floor < x ? floor + 1 : floor;
+}
+
+constexpr std::size_t kFirstCommonTile = 2;
+
+// A tile's main loop for one element of k.
+double step_seconds(const GemmCurve& curve, std::size_t index) {
+    const GemmTile tile = kGemmTileSizes[index];
+    const double loss = 1.0 + 64.0 * curve.overhead * (1.0 / tile.m + 1.0 / tile.n);
+    return 2.0 * tile.m * tile.n * curve.factors[index] * loss * (curve.sms / curve.rate) + curve.step_s;
+}
+
+struct Traffic {
+    double seconds;           // of operands and output
+    double seconds_per_byte;  // of what was just written: partial sums
+};
+
+Traffic traffic(const GemmCurve& curve, const GemmShape& shape) {
+    const double m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
+    const double k = static_cast<double>(shape.k), batch = static_cast<double>(shape.batch);
+    const double left_and_output = (shape.element_bytes * m * k + shape.output_bytes * m * n) * batch;
+    const double right = shape.element_bytes * k * n * batch;
+    if (curve.cache_bytes <= 0) return {(left_and_output + right) / curve.bandwidth, 1 / curve.bandwidth};
+    const auto share = [&curve](double bytes) {
+        return std::clamp(0.5 + (1.0 - bytes / curve.cache_bytes) / curve.cache_fade, 0.0, 1.0);
+    };
+    const double saved = 1.0 - 1.0 / curve.cache_gain;
+    const double own = share(left_and_output + right);
+    double near = own * left_and_output;
+    if (shape.weights_in_turn > 0) near += share(left_and_output + shape.weights_in_turn * right) * right;
+    return {(left_and_output + right - near * saved) / curve.bandwidth,
+            (1.0 - own * saved) / curve.bandwidth};
+}
 
 bool multiple_of(std::int64_t elements, double element_bytes, double bytes) {
     return std::fmod(static_cast<double>(elements) * element_bytes, bytes) == 0;
@@ -75,33 +96,55 @@ double ResidualGrid::at(double m_size, double n_size, double k_size) const {
     return sum;
 }
 
+double tile_rate(const GemmCurve& curve) {
+    constexpr std::size_t kTile = 2;
+    static_assert(kGemmTileSizes[kTile].m == 256 && kGemmTileSizes[kTile].n == 128);
+    constexpr double kFlops = 2.0 * 256 * 128;
+    return kFlops * curve.sms / step_seconds(curve, kTile);
+}
+
+void scale_main_loop(GemmCurve& curve, double factor) {
+    curve.rate *= factor;
+    curve.step_s /= factor;
+}
+
 double gemm_seconds(const GemmCurve& curve, const GemmShape& shape) {
     const double m = static_cast<double>(shape.m);
     const double n = static_cast<double>(shape.n);
     const double k = static_cast<double>(shape.k);
     const double batch = static_cast<double>(shape.batch);
     const double sms = curve.sms;
-    const double operand_bytes = shape.element_bytes * (m * k + k * n) * batch;
-    const double memory = (operand_bytes + shape.output_bytes * m * n * batch) / curve.bandwidth;
+    const Traffic moved = traffic(curve, shape);
+    const double memory = moved.seconds;
+    if (shape.m == 1 && shape.batch == 1 && curve.vector_step_s > 0) {
+        const double loop = std::min(k * curve.vector_step_s, curve.vector_split_s);
+        return curve.launch_s + curve.vector_s + soft_max(loop, memory, curve.blend);
+    }
     const double penalty = misalignment(curve, shape);
 
+    const std::size_t first = curve.largest_tile > 128 ? 0 : kFirstCommonTile;
+    std::array<double, kGemmTiles> tiles{}, step{}, ends{};
+    for (std::size_t i = first; i < kGemmTiles; ++i) {
+        const GemmTile tile = kGemmTileSizes[i];
+        tiles[i] = whole(m / tile.m) * whole(n / tile.n) * batch;
+        step[i] = step_seconds(curve, i);
+        ends[i] = curve.prologue_s + curve.epilogue_s * (tile.m * tile.n / (128.0 * 128.0));
+    }
     double best = std::numeric_limits<double>::infinity();
     for (const int split : kSplits) {
         if (split > 1 && k / split < kSmallestSlice) break;
-        const double slice = 32.0 * ceil_div(k / split, 32.0);
+        const double slice = 32.0 * whole(k / split / 32.0);
         double compute = std::numeric_limits<double>::infinity();
-        for (const Tile tile : kTiles) {
-            if (tile.m * tile.n > 256 * curve.largest_tile) continue;
-            const double tiles = ceil_div(m, tile.m) * ceil_div(n, tile.n) * batch * split;
-            const double waves =
-                (1.0 - curve.slack) * ceil_div(tiles, sms) + curve.slack * std::max(1.0, tiles / sms);
-            const double loss = 1.0 + 64.0 * curve.overhead * (1.0 / tile.m + 1.0 / tile.n);
-            const double one = 2.0 * tile.m * tile.n * slice * loss * sms / curve.rate + curve.prologue_s;
-            compute = std::min(compute, waves * one);
+        for (std::size_t i = first; i < kGemmTiles; ++i) {
+            const double turns = tiles[i] * split / sms;
+            const double waves = (1.0 - curve.slack) * whole(turns) + curve.slack * std::max(1.0, turns);
+            compute = std::min(compute, waves * (slice * step[i] + ends[i]));
         }
-        double seconds = soft_max(throttled(compute * penalty, curve.throttle), memory, curve.blend);
-        if (split > 1) seconds += curve.split_s + 4.0 * m * n * batch * split / curve.bandwidth;
-        best = std::min(best, seconds);
+        compute = throttled(compute * penalty, curve.throttle);
+        const double after =
+            split > 1 ? curve.split_s + 4.0 * m * n * batch * split * moved.seconds_per_byte : 0.0;
+        if (std::max(compute, memory) + after >= best) continue;  // soft_max is no less
+        best = std::min(best, soft_max(compute, memory, curve.blend) + after);
     }
     return curve.launch_s + best;
 }

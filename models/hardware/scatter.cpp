@@ -1,0 +1,59 @@
+#include "models/hardware/scatter.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tw {
+namespace {
+
+// Nothing of what a sibling's curve brings along.
+double own(const FitRecord& fit) {
+    return fit.scaled_from.empty() ? fit.sigma : 0;
+}
+
+struct Scatter {
+    const HardwareProfile& profile;
+
+    double operator()(const Gemm& gemm) const {
+        double squares = 0;
+        for (const GemmEntry& entry : profile.gemm) {
+            if (entry.precision == gemm.precision) squares = own(entry.fit) * own(entry.fit);
+        }
+        for (const GemmFormEntry& form : profile.gemm_forms) {
+            if (form.form != gemm.form) continue;
+            const double sigma = own(form.fit);
+            // The forward's factor is how far a second machine lies from the table, all shapes alike.
+            const double apart =
+                form.form == GemmForm::Forward ? std::min(sigma, std::abs(std::log(form.factor))) : 0;
+            squares += sigma * sigma - apart * apart;
+        }
+        return std::sqrt(squares);
+    }
+
+    double operator()(const Attention& attention) const {
+        for (const AttentionEntry& entry : profile.attention) {
+            if (entry.kernel == attention.kernel && entry.backward == attention.backward)
+                return own(entry.fit);
+        }
+        return 0;
+    }
+
+    double operator()(const MemoryOp& op) const {
+        for (const MemoryEntry& entry : profile.memory_ops) {
+            if (entry.kind == op.kind && entry.backward == op.backward) return own(entry.fit);
+        }
+        return 0;
+    }
+
+    double operator()(const Convolution&) const { return 0; }
+    double operator()(const MeasuredOp&) const { return 0; }
+    double operator()(const CollectiveOp&) const { return 0; }
+};
+
+}  // namespace
+
+double kernel_scatter(const HardwareProfile& profile, const Op& op) {
+    return std::visit(Scatter{profile}, op.body);
+}
+
+}  // namespace tw
