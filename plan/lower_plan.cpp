@@ -34,7 +34,17 @@ double bucket_bytes(const ParallelPlan& plan) {
 LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& plan,
                                  const std::vector<double>& parameters) {
     LoweringOptions options;
-    options.overlap_p2p = plan.overlap.p2p;
+    const FrameworkDefaults& defaults = framework_defaults(plan.framework);
+    const bool own_loop = plan.schedule == "1f1b" || plan.schedule == "interleaved";
+    const bool blocks = defaults.p2p_calls != LoweringOptions::P2pCalls::Posted;
+    options.overlap_p2p =
+        own_loop ? plan.overlap.p2p && (plan.virtual_stages > 1 || !defaults.overlap_p2p_needs_virtual_stages)
+                 : plan.overlap.p2p || blocks;
+    if (own_loop && !options.overlap_p2p) {
+        options.p2p_calls = defaults.p2p_synchronised_by_tp && plan.mesh.tp > 1
+                                ? LoweringOptions::P2pCalls::Synchronised
+                                : defaults.p2p_calls;
+    }
     options.tied_embeddings = graph.tied_embeddings && plan.mesh.pp > 1;
     options.offload_activations = plan.offload_activations;
     options.parameter_server = plan.gradient_sync.starts_with("ps-");

@@ -33,6 +33,7 @@ WorkShape ParallelPlan::work_shape(const LayerGraph& graph) const {
     shape.dropout = dropout;
     const FrameworkDefaults& kernels = framework_defaults(framework);
     shape.fused_elementwise = kernels.fused_elementwise;
+    shape.norms_of_copies = kernels.norms_of_copies;
     shape.autocast = precision.autocast;
     shape.composite_norms = kernels.composite_norms;
     shape.grad_accumulation_fused = kernels.grad_accumulation_fused;

@@ -56,9 +56,10 @@ double BestPlans::first_s() const {
 
 std::vector<RankedPlan> BestPlans::take() {
     for (RankedPlan& p : plans_) {
-        const Evaluation& first = plans_.front().evaluation;
-        const double gap = std::abs(to_seconds(p.evaluation.step_time - first.step_time).value);
-        p.tied = gap <= std::hypot(first.sigma_s, p.evaluation.sigma_s);
+        const RankedPlan& first = plans_.front();
+        const double gap = std::abs(to_seconds(p.evaluation.step_time - first.evaluation.step_time).value);
+        p.tied = gap <= sigma_of_difference(first.evaluation.uncertainty, p.evaluation.uncertainty,
+                                            same_kernels(first.plan, p.plan));
     }
     return std::exchange(plans_, {});
 }

@@ -202,4 +202,32 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
     return bound;
 }
 
+SimTime memory_limited_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
+                                       const StageCosts& limited) {
+    const auto time = [](double seconds) { return to_sim_time(Seconds(seconds)); };
+    double bound = 0;
+    double behind = 0;  // from the end of a rank's forward to its gradient's arrival
+    for (int s = costs.stages() - 1; s >= 0; --s) {
+        const StageCostSet& c = costs.stage(s);
+        const auto r = static_cast<std::size_t>(s);
+        if (s + 1 < costs.stages()) {
+            const StageCostSet& next = costs.stage(s + 1);
+            const SimTime there = time(c.send_activation.seconds), back = time(next.send_gradient.seconds);
+            behind += static_cast<double>(there + next.forward.device_time() +
+                                          next.backward_input.device_time() + back);
+        }
+        // Generators count activations when actions begin: the gradient's own time holds what is kept.
+        const double whole = static_cast<double>(c.forward.device_time()) + behind;
+        const double held =
+            whole * limited.activation_bytes[r] +
+            static_cast<double>(c.backward_input.device_time()) * limited.weight_grad_bytes[r];
+        const double limit = std::max(limited.memory_limit_bytes[r], limited.activation_bytes[r]);
+        if (limit <= 0) continue;
+        const double update = static_cast<double>(time(c.optimizer_s));
+        // Sums of sizes are rounded.
+        bound = std::max(bound, held / limit * static_cast<double>(plan.microbatches) * (1 - 1e-6) + update);
+    }
+    return bound < static_cast<double>(kNever) ? static_cast<SimTime>(bound) : kNever;
+}
+
 }  // namespace tw

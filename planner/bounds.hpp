@@ -98,4 +98,12 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
                              std::span<const std::uint16_t> rank_of_stage, const GeneratorInfo& schedule,
                              std::span<const int> chunks, bool whole);
 
+// Of orders that split backwards, one stage a rank, none of which holds more activations than
+// limited.memory_limit_bytes (one microbatch is in flight all the same): a microbatch holds its activations
+// until its gradient is back from the stages behind, then what its weight gradient needs. In a period a rank
+// holds m of these spans one beside the other, so that
+//     period >= m * (span of activations + span of the rest) / limit + the update.
+SimTime memory_limited_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
+                                       const StageCosts& limited);
+
 }  // namespace tw

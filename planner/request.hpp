@@ -21,7 +21,7 @@ enum class Objective : std::uint8_t { Time, Memory, Money, Pareto };
 struct RankedPlan {
     ParallelPlan plan;
     Evaluation evaluation;
-    bool tied = false;  // within one joint standard deviation of the first
+    bool tied = false;  // the difference to the first is within its own standard deviation
 };
 
 struct SearchProgress {
@@ -55,6 +55,9 @@ struct SearchStatistics {
     std::int64_t too_long = 0;    // meshes outside the space: more than kMaxSearchedComputes
     bool proven_optimal = false;  // over the configurations
     bool interrupted = false;
+    // Mixed clusters: pairs of a chunking and a schedule, left out whole, of which only the plan with the
+    // uniform partition is among the configurations. 0: all are counted.
+    std::uint32_t uniform_only = 0;
     double wall_s = 0;
 };
 

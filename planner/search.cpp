@@ -6,16 +6,13 @@
 #include <queue>
 #include <tuple>
 
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include "plan/lower_plan.hpp"
 #include "plan/schedule/placement.hpp"
-#include "plan/stage_partition.hpp"
 #include "planner/best_plans.hpp"
 #include "planner/bounds.hpp"
-#include "planner/partitions/partition_strategy.hpp"
-#include "sim/memory/ledger.hpp"
+#include "planner/count_configurations.hpp"
+#include "planner/search_tree.hpp"
+#include "planner/workers.hpp"
 
 namespace tw {
 namespace {
@@ -25,17 +22,7 @@ constexpr std::size_t kRound = 64;  // leaves simulated together
 constexpr double kGraceSeconds = 1;
 constexpr int kGraceVisits = 2048, kGracePlans = 16;
 
-struct Node {
-    double key = 0;                 // lower bound of the objective
-    double time_s = 0, memory = 0;  // lower bounds
-    enum class Level : std::uint8_t { Mesh, Chunk, Schedule, Leaf, Ready } level = Level::Mesh;
-    std::uint32_t mesh = 0;
-    std::uint16_t chunk = 0, schedule = 0, zero = 0;
-    std::uint16_t partition = 0;  // 0: uniform
-    [[nodiscard]] auto order() const {
-        return std::tuple(key, mesh, chunk, schedule, partition, zero, level);
-    }
-};
+using Node = SearchNode;
 
 struct Later {
     bool operator()(const Node& a, const Node& b) const { return a.order() > b.order(); }
@@ -44,7 +31,7 @@ struct Later {
 // What became of one node: the nodes below it, or a simulation.
 struct Outcome {
     std::vector<Node> children;
-    std::int64_t more_configurations = 0;  // partitions that were found beside the uniform one
+    ConfigurationCount found;  // on mixed clusters: partitions, and of how many pairs they are all
     std::map<std::string, std::int64_t> pruned;
     bool simulated = false;
     bool skipped = false;  // the search was stopped before the node's turn
@@ -59,11 +46,12 @@ class BestFirst {
           environment_(simulator.environment()),
           space_(space),
           request_(request),
-          arena_(request.jobs > 0 ? request.jobs : tbb::task_arena::automatic),
+          workers_(request.jobs),
           start_(std::chrono::steady_clock::now()),
           opened_(space.meshes().size()),
-          choices_(space.meshes().size()),
+          tree_(simulator, space, request),
           capacity_(environment_.usable_memory()),
+          counter_(environment_, space),
           best_(request.objective, request.top) {}
 
     PlanAnswer run() {
@@ -73,16 +61,14 @@ class BestFirst {
             collect(round);
             if (round.empty()) break;
             for (const Node& node : round)
-                prepare_choices(node.mesh);
+                tree_.prepare(node.mesh);
             std::vector<Outcome> outcomes(round.size());
-            arena_.execute([&] {
-                tbb::parallel_for(std::size_t{0}, round.size(), [&](std::size_t i) {
-                    if (must_stop()) {
-                        outcomes[i].skipped = true;
-                    } else {
-                        outcomes[i] = visit(round[i]);
-                    }
-                });
+            workers_.for_each(round.size(), [&](std::size_t i) {
+                if (must_stop()) {
+                    outcomes[i].skipped = true;
+                } else {
+                    outcomes[i] = visit(round[i]);
+                }
             });
             for (std::size_t i = 0; i < round.size(); ++i) {
                 if (outcomes[i].skipped) queue_.push(round[i]);
@@ -104,10 +90,8 @@ class BestFirst {
         const std::size_t count = space_.meshes().size();
         bounds_.resize(count);
         std::vector<OpenedMesh> opened(count);
-        arena_.execute([&] {
-            tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
-                if (!must_stop()) opened[i] = open_mesh(i);
-            });
+        workers_.for_each(count, [&](std::size_t i) {
+            if (!must_stop()) opened[i] = open_mesh(i);
         });
         for (const OpenedMesh& mesh : opened)
             enter(mesh);
@@ -115,7 +99,7 @@ class BestFirst {
 
     struct OpenedMesh {
         Node node;
-        std::int64_t configurations = 0;
+        ConfigurationCount configurations;
     };
 
     // Runs on any thread, once a mesh.
@@ -123,13 +107,10 @@ class BestFirst {
         const MeshChoice& mesh = space_.meshes()[i];
         opened_[i] = 1;
         OpenedMesh opened;
-        opened.configurations = space_.leaves(mesh);
-        if (opened.configurations == 0) return opened;
-        const ParallelPlan plan = probe_plan(mesh);
-        const RankPlacement placement = place_plan(environment_.cluster, plan);
         for (int group = 0; group < node_groups(); ++group) {
-            const auto shape =
-                simulator_.shapes().get(environment_, shape_key(environment_.graph, plan, placement, group));
+            const auto shape = tree_.shape(mesh, group);
+            if (group == 0) opened.configurations = counter_.below(mesh, *shape);
+            if (opened.configurations.plans == 0) return opened;
             bounds_[i].add({environment_, *shape, mesh, request_.base});
         }
         Node& n = opened.node;
@@ -141,10 +122,11 @@ class BestFirst {
     }
 
     void enter(const OpenedMesh& mesh) {
-        if (mesh.configurations == 0) return;
-        statistics_.configurations += mesh.configurations;
+        if (mesh.configurations.plans == 0) return;
+        statistics_.configurations += mesh.configurations.plans;
+        statistics_.uniform_only += static_cast<std::uint32_t>(mesh.configurations.uniform_only);
         if (mesh.node.memory > capacity_) {
-            statistics_.pruned["memory"] += mesh.configurations;
+            statistics_.pruned["memory"] += mesh.configurations.plans;
         } else {
             queue_.push(mesh.node);
         }
@@ -164,7 +146,7 @@ class BestFirst {
             }
             const Node node = stack.back();
             stack.pop_back();
-            prepare_choices(node.mesh);
+            tree_.prepare(node.mesh);
             Outcome outcome = visit(node);
             std::sort(outcome.children.begin(), outcome.children.end(), Later{});
             stack.insert(stack.end(), outcome.children.begin(), outcome.children.end());
@@ -186,21 +168,13 @@ class BestFirst {
         }
     }
 
-    // A plan of the mesh with everything else at its default: enough for shapes and placement.
-    [[nodiscard]] ParallelPlan probe_plan(const MeshChoice& mesh) const {
-        ParallelPlan plan = request_.base;
-        plan.mesh = mesh.mesh;
-        plan.microbatch = mesh.microbatch;
-        plan.seq_len = space_.seq_len();
-        plan.sequence_parallel = mesh.sequence_parallel;
-        return plan;
-    }
     [[nodiscard]] int node_groups() const { return static_cast<int>(environment_.cluster.groups.size()); }
     [[nodiscard]] bool can_hide(const MeshChoice& mesh) const {
         const auto schedules = space_.schedules(mesh, 2);
         return std::any_of(schedules.begin(), schedules.end(),
                            [](const auto* s) { return s->info().overlaps_passes; });
     }
+
     // The next nodes in order of their bounds, a fixed number whatever the threads.
     void collect(std::vector<Node>& round) {
         round.clear();
@@ -229,8 +203,7 @@ class BestFirst {
                 open_zeros(node, outcome);
                 break;
             case Node::Level::Leaf:
-                // A leaf's exact bound costs microseconds: it is asked for when the leaf's turn comes.
-                push(outcome, node, Node::Level::Ready, leaf_bound(node), node.memory);
+                open_leaf(node, outcome);
                 break;
             case Node::Level::Ready:
                 evaluate(node, outcome);
@@ -248,35 +221,6 @@ class BestFirst {
         return statistics_.interrupted;
     }
 
-    // What lies below a mesh, made when its first node is visited.
-    struct Choices {
-        std::vector<ChunkChoice> chunks;
-        std::vector<ZeroChoice> zeros;
-        std::vector<std::vector<const ScheduleGenerator*>> schedules;  // by virtual stages
-    };
-
-    void prepare_choices(std::uint32_t mesh_index) {
-        auto& entry = choices_[mesh_index];
-        if (entry) return;
-        entry = std::make_unique<Choices>();
-        const MeshChoice& mesh = space_.meshes()[mesh_index];
-        entry->chunks = space_.chunks(mesh);
-        entry->zeros = space_.zeros(mesh);
-        for (const ChunkChoice& chunk : entry->chunks) {
-            const auto v = static_cast<std::size_t>(chunk.virtual_stages);
-            if (entry->schedules.size() <= v) entry->schedules.resize(v + 1);
-            if (entry->schedules[v].empty())
-                entry->schedules[v] = space_.schedules(mesh, chunk.virtual_stages);
-        }
-    }
-    [[nodiscard]] const Choices& choices(const Node& node) const { return *choices_[node.mesh]; }
-    [[nodiscard]] const ChunkChoice& chunk(const Node& node) const {
-        return choices(node).chunks[node.chunk];
-    }
-    [[nodiscard]] const std::vector<const ScheduleGenerator*>& schedules(const Node& node) const {
-        return choices(node).schedules[static_cast<std::size_t>(chunk(node).virtual_stages)];
-    }
-
     void push(Outcome& outcome, Node node, Node::Level level, double time_s, double memory) const {
         node.level = level;
         node.time_s = std::max(node.time_s, time_s);
@@ -287,142 +231,99 @@ class BestFirst {
 
     void open_chunks(const Node& parent, Outcome& outcome) const {
         const ClusterBounds& bounds = bounds_[parent.mesh];
-        const Choices& c = choices(parent);
+        const SearchTree::Choices& c = tree_.choices(parent);
+        std::shared_ptr<const ShapeCost> shape;  // where one is needed
         for (std::size_t k = 0; k < c.chunks.size(); ++k) {
             Node node = parent;
             node.chunk = static_cast<std::uint16_t>(k);
-            const bool hides = std::any_of(schedules(node).begin(), schedules(node).end(),
-                                           [](const auto* s) { return s->info().overlaps_passes; });
             double memory = std::numeric_limits<double>::infinity();
             for (const ZeroChoice& zero : c.zeros)
                 memory = std::min(memory, bounds.memory(c.chunks[k], zero));
             if (memory > capacity_) {
+                std::int64_t partitions = 1;
+                if (ConfigurationCounter::has_partitions(tree_.mesh(parent), c.chunks[k])) {
+                    if (!shape) shape = tree_.shape(tree_.mesh(parent), 0);
+                    partitions = counter_.partitions(tree_.mesh(parent), c.chunks[k], *shape);
+                }
                 outcome.pruned["memory"] +=
-                    static_cast<std::int64_t>(schedules(node).size() * c.zeros.size());
+                    static_cast<std::int64_t>(tree_.schedules(node).size() * c.zeros.size()) * partitions;
                 continue;
             }
+            const bool hides = c.hides[static_cast<std::size_t>(c.chunks[k].virtual_stages)] != 0;
             push(outcome, node, Node::Level::Chunk, to_seconds(bounds.step_time(c.chunks[k], hides)).value,
                  memory);
         }
     }
 
     void open_schedules(const Node& parent, Outcome& outcome) const {
-        const auto& candidates = schedules(parent);
+        const auto& candidates = tree_.schedules(parent);
         // Schedules of equal placement share partitions and their stages' costs.
         std::map<std::vector<std::uint16_t>, std::vector<std::vector<StageSpec>>> partitions_by_placement;
         std::map<std::pair<std::vector<std::uint16_t>, std::size_t>, std::unique_ptr<PlanCost>> costs;
+        const MeshChoice& mesh = space_.meshes()[parent.mesh];
         ParallelPlan plan =
-            space_.make_plan(space_.meshes()[parent.mesh], chunk(parent), *candidates.front(), ZeroChoice{});
+            space_.make_plan(mesh, tree_.chunk(parent), *candidates.front().generator, ZeroChoice{});
         for (std::size_t s = 0; s < candidates.size(); ++s) {
-            plan.schedule = candidates[s]->info().name;
-            const std::vector<std::uint16_t> ranks = rank_of_stage(*candidates[s], schedule_shape(plan));
+            plan.schedule = candidates[s].info.name;
+            const std::vector<std::uint16_t> ranks =
+                rank_of_stage(*candidates[s].generator, schedule_shape(plan));
             Node node = parent;
             node.schedule = static_cast<std::uint16_t>(s);
             auto& partitions = partitions_by_placement[ranks];
-            if (partitions.empty()) partitions = partitions_of(node);
-            outcome.more_configurations +=
-                static_cast<std::int64_t>((partitions.size() - 1) * choices(parent).zeros.size());
+            if (partitions.empty()) partitions = tree_.partitions(node);
+            if (node_groups() > 1 && ConfigurationCounter::has_partitions(mesh, tree_.chunk(parent))) {
+                outcome.found.plans +=
+                    static_cast<std::int64_t>((partitions.size() - 1) * tree_.choices(parent).zeros.size());
+                ++outcome.found.uniform_only;
+            }
+            if (tree_.schedules_of(node).front() != s) continue;
             for (std::size_t p = 0; p < partitions.size(); ++p) {
                 plan.stages = partitions[p];
                 auto& cost = costs[{ranks, p}];
                 if (!cost) cost = std::make_unique<PlanCost>(environment_, plan, ranks, simulator_.shapes());
                 node.partition = static_cast<std::uint16_t>(p);
                 // Holds for every ZeRO stage: 3's gathers only add to it.
-                const SimTime bound =
-                    leaf_step_time_bound(plan, *cost, ranks, candidates[s]->info(), {}, false);
+                const SimTime bound = leaf_step_time_bound(plan, *cost, ranks, candidates[s].info, {}, false);
                 push(outcome, node, Node::Level::Schedule, to_seconds(bound).value, parent.memory);
             }
         }
     }
 
     void open_zeros(const Node& parent, Outcome& outcome) const {
-        const Choices& c = choices(parent);
-        ParallelPlan plan = plan_of(parent);
-        const std::optional<MemoryBase> base = memory_of(parent, plan);
+        const SearchTree::Choices& c = tree_.choices(parent);
+        ParallelPlan plan = tree_.plan(parent);
+        const std::optional<MemoryBase> base = tree_.memory(parent, plan);
         for (std::size_t z = 0; z < c.zeros.size(); ++z) {
             Node node = parent;
             node.zero = static_cast<std::uint16_t>(z);
             plan.zero_stage = c.zeros[z].stage;
             plan.zero_shard = c.zeros[z].shard;
-            const double memory =
-                base ? memory_key(plan, *base) : bounds_[parent.mesh].memory(chunk(parent), c.zeros[z]);
+            const double memory = base ? SearchTree::memory_key(plan, *base)
+                                       : bounds_[parent.mesh].memory(tree_.chunk(parent), c.zeros[z]);
             if (memory > capacity_) {
-                ++outcome.pruned["memory"];
+                outcome.pruned["memory"] += static_cast<std::int64_t>(tree_.schedules_of(parent).size());
             } else {
                 push(outcome, node, Node::Level::Leaf, parent.time_s, memory);
             }
         }
     }
 
-    // The largest use of a device; infinite where some device cannot hold its own.
-    [[nodiscard]] static double memory_key(const ParallelPlan& plan, const MemoryBase& base) {
-        const MemoryTotals totals = memory_totals(plan, base);
-        return totals.fits ? totals.device : std::numeric_limits<double>::infinity();
-    }
-
-    // A schedule's memory is known before it is lowered, unless costs decide its order or passes move memory.
-    [[nodiscard]] std::optional<MemoryBase> memory_of(const Node& node, const ParallelPlan& plan) const {
-        const GeneratorInfo info = schedules(node)[node.schedule]->info();
-        if (info.uses_costs || info.boundary == StepBoundary::None || plan.offload_activations)
-            return std::nullopt;
-        const auto ordered = simulator_.order(plan);
-        if (!ordered) return std::nullopt;
-        return memory_base(environment_, plan, *ordered->costs, ordered->ordered->order.rank_of_stage,
-                           ordered->ordered->memory);
-    }
-
-    // The uniform partition, then those that differ from it and from each other. Cheap enough to be made
-    // anew.
-    [[nodiscard]] std::vector<std::vector<StageSpec>> partitions_of(const Node& node) const {
-        const MeshChoice& mesh = space_.meshes()[node.mesh];
-        const ChunkChoice& choice = chunk(node);
-        const int stages = mesh.mesh.pp * choice.virtual_stages;
-        std::vector<std::vector<StageSpec>> result = {
-            space_.make_plan(mesh, choice, *schedules(node)[node.schedule], ZeroChoice{}).stages};
-        if (stages == 1 || choice.recompute_layers >= 0) return result;
-        const ParallelPlan plan = probe_plan(mesh);
-        const RankPlacement placement = place_plan(environment_.cluster, plan);
-        std::vector<std::shared_ptr<const ShapeCost>> shapes;  // by stage
-        for (const StageSpec& stage : result.front()) {
-            const bool again =
-                !shapes.empty() && stage.node_group == result.front()[shapes.size() - 1].node_group;
-            shapes.push_back(
-                again ? shapes.back()
-                      : simulator_.shapes().get(
-                            environment_, shape_key(environment_.graph, plan, placement, stage.node_group)));
-        }
-        for (const PartitionStrategy& strategy : partition_strategies()) {
-            for (auto& partition : strategy.partitions(environment_.graph, shapes, choice.recompute)) {
-                for (std::size_t s = 0; s < partition.size(); ++s)
-                    partition[s].node_group = result.front()[s].node_group;
-                if (std::find(result.begin(), result.end(), partition) == result.end())
-                    result.push_back(std::move(partition));
+    // A leaf's exact bounds cost microseconds: they are asked for when the leaf's turn comes.
+    void open_leaf(const Node& parent, Outcome& outcome) const {
+        const auto wanted = [this](double time_s, double memory) { return best_.wants(time_s, memory); };
+        for (const SearchTree::Ready& ready : tree_.ready(parent, wanted)) {
+            if (ready.memory > capacity_) {
+                ++outcome.pruned["memory"];
+                continue;
             }
+            Node node = parent;
+            node.schedule = ready.schedule;
+            push(outcome, node, Node::Level::Ready, ready.time_s, ready.memory);
         }
-        return result;
-    }
-
-    [[nodiscard]] ParallelPlan plan_of(const Node& node) const {
-        ParallelPlan plan = space_.make_plan(space_.meshes()[node.mesh], chunk(node),
-                                             *schedules(node)[node.schedule], choices(node).zeros[node.zero]);
-        if (node.partition > 0) {
-            plan.stages = partitions_of(node)[node.partition];
-        }
-        return plan;
-    }
-
-    [[nodiscard]] double leaf_bound(const Node& node) const {
-        const ParallelPlan plan = plan_of(node);
-        const ScheduleGenerator& schedule = *schedules(node)[node.schedule];
-        const std::vector<std::uint16_t> ranks = rank_of_stage(schedule, schedule_shape(plan));
-        const PlanCost costs(environment_, plan, ranks, simulator_.shapes());
-        const std::vector<int> chunks =
-            lowering_options(environment_.graph, plan, costs.parameters()).buckets;
-        return to_seconds(leaf_step_time_bound(plan, costs, ranks, schedule.info(), chunks, true)).value;
     }
 
     void evaluate(const Node& node, Outcome& outcome) const {
-        outcome.plan = plan_of(node);
+        outcome.plan = tree_.plan(node);
         auto evaluation = simulator_.evaluate(outcome.plan, /*only_if_it_fits=*/true);
         if (!evaluation) {
             ++outcome.pruned["schedule"];
@@ -435,7 +336,8 @@ class BestFirst {
     }
 
     void merge(Outcome& outcome) {
-        statistics_.configurations += outcome.more_configurations;
+        statistics_.configurations += outcome.found.plans;
+        statistics_.uniform_only -= static_cast<std::uint32_t>(outcome.found.uniform_only);
         for (const auto& [rule, count] : outcome.pruned)
             statistics_.pruned[rule] += count;
         for (const Node& child : outcome.children)
@@ -474,13 +376,14 @@ class BestFirst {
     const Environment& environment_;
     const SearchSpace& space_;
     const PlanRequest& request_;
-    tbb::task_arena arena_;
+    Workers workers_;
     std::chrono::steady_clock::time_point start_;
     std::priority_queue<Node, std::vector<Node>, Later> queue_;
-    std::vector<ClusterBounds> bounds_;              // by mesh
-    std::vector<char> opened_;                       // by mesh
-    std::vector<std::unique_ptr<Choices>> choices_;  // by mesh; null until it is opened
-    double capacity_ = 0;                            // usable, of the largest device
+    std::vector<ClusterBounds> bounds_;  // by mesh
+    std::vector<char> opened_;           // by mesh
+    SearchTree tree_;
+    double capacity_ = 0;                   // usable, of the largest device
+    mutable ConfigurationCounter counter_;  // thread-safe
     BestPlans best_;
     SearchStatistics statistics_;
     double bound_s_ = 0;

@@ -126,11 +126,12 @@ std::vector<const ScheduleGenerator*> SearchSpace::schedules(const MeshChoice& m
         const GeneratorInfo info = generator->info();
         if (!request_.constraints.schedule.allows(info.name)) continue;
         // Other semantics are never ranked against synchronous ones unless the user names them.
-        // Orders that a heuristic makes for given costs take milliseconds each: searched where they are
-        // named.
-        if (request_.constraints.schedule.any() &&
-            (info.semantics != Semantics::Synchronous || info.uses_costs))
-            continue;
+        // So are limits of p and 2p activations (zb-auto keeps to what the devices have), and orders that
+        // take a millisecond to make.
+        const bool unnamed = request_.constraints.schedule.any();
+        const bool costly = info.uses_costs && (!info.uses_memory_limit ||
+                                                mesh.microbatches * mesh.mesh.pp > kMaxUnnamedCostDriven);
+        if (unnamed && (info.semantics != Semantics::Synchronous || costly)) continue;
         if (info.fixed_virtual_stages > 0 ? v != info.fixed_virtual_stages : (v > 1) != info.virtual_stages)
             continue;
         // Without a pipeline, and with one microbatch, all orders are 1F1B's or GPipe's.

@@ -2,7 +2,7 @@
 // everything below:
 //   mesh     tp (within a node unless named) x pp x cp x dp x ep x etp, sequence parallel, microbatch
 //   chunking virtual stages x recompute (none, selective, full, full for the first k blocks of a stage)
-//   leaf     schedule (synchronous ones; cost-driven zero-bubble orders where they are named) x ZeRO stage
+//   leaf     schedule (synchronous ones; zb-1p, zb-2p and a long zb-auto where they are named) x ZeRO stage
 //   (all replicas, or those of one node: HSDP) x stage partition
 // Two leaves never lower to the same schedule with the same StagePrograms and memory: choices without effect
 // (ZeRO without replicas, GPipe of one microbatch, sequence parallel without tensor parallel) are left out.
@@ -37,6 +37,10 @@ struct ZeroChoice {
 // Plans of more pairs of a virtual stage and a microbatch than this are not searched: one alone would take a
 // good part of a second. GPT-3's 192 microbatches on 16 stages are 3072 pairs.
 inline constexpr std::int64_t kMaxSearchedComputes = std::int64_t{1} << 18;
+
+// Orders that costs drive, of more pairs than this, are searched only where their schedule is named: they
+// take a millisecond each (32 microbatches on 4 ranks are 128).
+inline constexpr std::int64_t kMaxUnnamedCostDriven = 128;
 
 std::vector<int> divisors_of(std::int64_t n);  // ascending
 

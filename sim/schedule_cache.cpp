@@ -33,6 +33,7 @@ Key lowered_key(const OrderedSchedule* ordered, const LoweringOptions& o) {
                static_cast<std::int64_t>(o.p2p),
                o.batch_p2p,
                o.overlap_p2p,
+               static_cast<std::int64_t>(o.p2p_calls),
                static_cast<std::int64_t>(o.grad_sync),
                o.overlap_grad_sync,
                o.sync_every_microbatch,

@@ -1,6 +1,8 @@
 #include "sim/simulator.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -12,6 +14,14 @@
 #include "sim/report/make_report.hpp"
 
 namespace tw {
+
+StageCosts generator_costs(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
+                           std::span<const std::uint16_t> rank_of_stage, const GeneratorInfo& info) {
+    StageCosts result = costs.stage_costs();
+    if (info.uses_memory_limit)
+        result.memory_limit_bytes = activation_limits(environment, plan, costs, rank_of_stage);
+    return result;
+}
 
 Result<Simulator::Prepared> Simulator::order(const ParallelPlan& plan) const {
     const auto generator = find_schedule(plan.schedule);
@@ -53,10 +63,7 @@ Result<Simulator::Prepared> Simulator::order(const ParallelPlan& plan) const {
     }
     const GeneratorInfo info = (*generator)->info();
     StageCosts costs;
-    if (info.uses_costs) costs = prepared.costs->stage_costs();
-    if (info.uses_memory_limit) {
-        costs.memory_limit_bytes = activation_limits(*environment_, plan, *prepared.costs, ranks);
-    }
+    if (info.uses_costs) costs = generator_costs(*environment_, plan, *prepared.costs, ranks, info);
     auto ordered = schedules_.order(plan.schedule, shape, info.uses_costs ? &costs : nullptr);
     if (!ordered) return ordered.errors();
     prepared.ordered = std::move(*ordered);
@@ -83,13 +90,14 @@ namespace {
 
 // What no curve holds: gaps between kernels, the framework's own bookkeeping, the data it waits for. Calculon
 // with efficiencies measured kernel by kernel predicts Megatron's step times to 3.65 % on average (Isaev et
-// al. 2023, section 4.1); 1.25 times the mean error.
+// al. 2023, section 4.1); 1.25 times the mean error. How much of it every plan shares is not known: half of
+// the variance.
 constexpr double kFrameworkSigma = 0.046;
 
 }  // namespace
 
-double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule,
-                  SimTime step_time) {
+Uncertainty step_uncertainty(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule,
+                             SimTime step_time) {
     std::vector<Uncertainty> by_rank(static_cast<std::size_t>(schedule.ranks()));
     std::vector<double> busy(by_rank.size(), 0), host(by_rank.size(), 0);
     const std::vector<int> chunks = backward_chunks(schedule);
@@ -107,7 +115,8 @@ double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedul
         by_rank[r].add(c.parameter_gather.source, c.parameter_gather.sigma_s);
         busy[r] += m * to_seconds(c.forward.device_time() + c.backward.device_time()).value + c.optimizer_s;
     }
-    double relative = 0, longest = 0;
+    Uncertainty result;
+    double longest = 0;
     const double slower = 1 + costs.dispatch_sigma();
     for (std::size_t r = 0; r < busy.size(); ++r) {
         const double length = std::max(busy[r], host[r]);
@@ -115,10 +124,20 @@ double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedul
         longest = length;
         // What a host that is slower by one standard deviation would add.
         by_rank[r].add(ErrorSource::Host, std::max(0.0, host[r] * slower - length));
-        by_rank[r].add(ErrorSource::Framework, kFrameworkSigma * length);
-        relative = by_rank[r].sigma() / length;
+        const double framework = kFrameworkSigma * length / std::sqrt(2.0);
+        by_rank[r].add(ErrorSource::Framework, framework, framework);
+        result = by_rank[r];
+        result.scale(to_seconds(step_time).value / length);
     }
-    return relative * to_seconds(step_time).value;
+    return result;
+}
+
+bool same_kernels(const ParallelPlan& a, const ParallelPlan& b) {
+    const auto shape = [](const ParallelPlan& p) {
+        return std::tuple(p.mesh.tp, p.mesh.cp, p.mesh.ep, p.mesh.etp, p.microbatch, p.sequence_parallel,
+                          p.attention, p.precision.compute);
+    };
+    return shape(a) == shape(b);
 }
 
 Result<Evaluation> Simulator::evaluate(const ParallelPlan& plan, bool only_if_it_fits) const {
@@ -146,7 +165,8 @@ Result<Evaluation> Simulator::evaluate(const ParallelPlan& plan, bool only_if_it
     e.step_time = run_engine(lowered.schedule, lowered.compiled,
                              prepared->costs->table(lowered.schedule, lowered.compiled), workspace)
                       .period;
-    e.sigma_s = step_sigma(plan, *prepared->costs, lowered.schedule, e.step_time);
+    e.uncertainty = step_uncertainty(plan, *prepared->costs, lowered.schedule, e.step_time);
+    e.sigma_s = e.uncertainty.sigma();
     return e;
 }
 

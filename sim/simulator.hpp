@@ -16,6 +16,7 @@ namespace tw {
 struct Evaluation {
     SimTime step_time = 0;
     double sigma_s = 0;               // one standard deviation of step_time
+    Uncertainty uncertainty;          // what it is made of
     double peak_allocated_bytes = 0;  // largest over ranks
     double peak_reserved_bytes = 0;
     double peak_device_bytes = 0;
@@ -59,8 +60,15 @@ class Simulator {
     mutable ScheduleCache schedules_;
 };
 
-// One standard deviation of a step that takes `step_time`, from the costs of the rank that is busiest.
-double step_sigma(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule,
-                  SimTime step_time);
+// What a cost-driven generator is given for a plan; with memory limits where it keeps to them.
+StageCosts generator_costs(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
+                           std::span<const std::uint16_t> rank_of_stage, const GeneratorInfo& info);
+
+// How far a step that takes `step_time` may be off, from the costs of the rank that is busiest.
+Uncertainty step_uncertainty(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule,
+                             SimTime step_time);
+
+// Whether two plans of one model run kernels of the same shapes.
+bool same_kernels(const ParallelPlan& a, const ParallelPlan& b);
 
 }  // namespace tw

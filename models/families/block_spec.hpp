@@ -47,6 +47,13 @@ struct MoeSpec {
     MlpSpec expert;
     std::optional<MlpSpec> shared;
     bool router_bias = false, shared_gate = false, shared_norm = false;
+    double capacity_factor = 0;  // 0: no token is dropped
+    // Token copies that an expert takes of one sequence; those that choose it beyond them, in the order of
+    // positions, are dropped: they contribute nothing to the sum of their token. GShard's capacity
+    // (Lepikhin et al. 2021, 2006.16668, section 2.2: groups have capacities of their own; a group here is a
+    // sequence, so that no layout changes which tokens are dropped), rounded up as in Megatron-Core's
+    // get_capacity (core/transformer/moe/moe_utils.py). At least 1; tokens where nothing is dropped.
+    [[nodiscard]] std::int64_t capacity(std::int64_t tokens) const;
     friend bool operator==(const MoeSpec&, const MoeSpec&) = default;
 };
 

@@ -1,6 +1,16 @@
+#include <algorithm>
+#include <cmath>
+
 #include "models/families/sublayers.hpp"
 
 namespace tw {
+
+std::int64_t MoeSpec::capacity(std::int64_t tokens) const {
+    if (capacity_factor == 0) return tokens;
+    const double even = static_cast<double>(tokens * top_k) / static_cast<double>(experts);
+    return std::min(tokens, static_cast<std::int64_t>(std::ceil(even * capacity_factor)));
+}
+
 namespace {
 
 using Keep = SavedTensor::Keep;
@@ -65,8 +75,9 @@ void activation_backward(WorkBuilder& b, const MlpSpec& s, const char* name, dou
 // Tokens and experts of one rank.
 struct ExpertWork {
     std::int64_t groups = 1, per_group = 0;
-    double rows = 0;  // token copies that this rank's experts process
-    double sent = 0;  // token copies that this rank routes
+    double rows = 0;    // token copies that this rank's experts process
+    double sent = 0;    // token copies that this rank routes and no expert drops
+    double loaded = 0;  // token copies between a rank and the most loaded one, in an exchange
     bool exchanges = false, gathers = false;
 };
 
@@ -77,8 +88,12 @@ ExpertWork expert_work(const WorkBuilder& b, const MoeSpec& s) {
     w.exchanges = shape.ep > 1;
     // Without sequence parallelism the ranks of a tensor-parallel group hold the same tokens already.
     w.gathers = shape.etp > 1 && !(b.tensor_parallel && !b.sequence_parallel);
-    w.sent = d(b.rows) * d(s.top_k);
-    w.rows = w.sent * (shape.ep > 1 ? shape.expert_imbalance : 1.0) * (w.gathers ? shape.etp : 1);
+    const double routed = d(b.rows) * d(s.top_k);
+    // No expert takes more than its capacity, the most loaded ones included.
+    const double capacity = d(s.capacity(shape.seq_len)) * d(s.experts) / (d(shape.seq_len) * d(s.top_k));
+    w.sent = routed * std::min(1.0, capacity);
+    w.loaded = routed * std::min(shape.expert_imbalance, capacity);
+    w.rows = (shape.ep > 1 ? w.loaded : w.sent) * (w.gathers ? shape.etp : 1);
     w.per_group = static_cast<std::int64_t>(w.rows / d(w.groups));
     if (d(w.per_group) * d(w.groups) < w.rows) ++w.per_group;
     return w;
@@ -86,8 +101,7 @@ ExpertWork expert_work(const WorkBuilder& b, const MoeSpec& s) {
 
 void exchange(WorkBuilder& b, const ExpertWork& w, const char* name, std::int64_t hidden) {
     if (!w.exchanges) return;
-    b.collective(name, CollectiveKind::AllToAll, Axis::Ep,
-                 w.sent * b.shape.expert_imbalance * d(hidden) * b.e);
+    b.collective(name, CollectiveKind::AllToAll, Axis::Ep, w.loaded * d(hidden) * b.e);
 }
 
 void spread(WorkBuilder& b, const ExpertWork& w, const char* name, std::int64_t hidden) {

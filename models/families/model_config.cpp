@@ -158,7 +158,14 @@ void check_experts(const ModelConfig& c, Checker& check) {
         if (c.experts_per_token > 0)
             check.fail("experts",
                        check.name("experts_per_token") + " is given, " + check.name("experts") + " is not");
+        if (c.expert_capacity_factor != 0) {
+            check.fail("experts", check.name("expert_capacity_factor") + " is given, " +
+                                      check.name("experts") + " is not");
+        }
         return;
+    }
+    if (!(c.expert_capacity_factor >= 0 && c.expert_capacity_factor <= kMaxCapacityFactor)) {
+        check.fail("expert_capacity_factor", "outside [0, 65536]; 0 drops nothing");
     }
     if (c.experts_per_token < 1 || c.experts_per_token > c.experts) {
         check.fail("experts_per_token", number(c.experts_per_token) + " is outside [1, " +

@@ -82,6 +82,9 @@ struct ModelConfig {
     bool expert_bias = false;  // biases of the experts' projections (GPT-OSS)
     bool shared_expert_gate = false;  // a scalar gate on the shared expert (Qwen2-MoE)
     bool shared_expert_norm = false;  // the shared expert has its own norm (OpenMoE)
+    // An expert takes ceil(tokens * experts_per_token / experts * factor) tokens of each sequence, the first
+    // ones that choose it, and drops the others (MoeSpec::capacity); 0: it takes all.
+    double expert_capacity_factor = 0;
 
     // Multi-head latent attention (DeepSeek-V2 2405.04434, section 2.1). kv_lora_rank > 0 switches it on.
     std::int64_t q_lora_rank = 0, kv_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0;
@@ -131,6 +134,7 @@ struct ModelConfig {
 // Limits of a legal description: within them no product of sizes overflows int64.
 inline constexpr std::int64_t kMaxHidden = 1'000'000, kMaxLayers = 100'000, kMaxFfn = 16'000'000;
 inline constexpr std::int64_t kMaxVocab = 16'000'000, kMaxHeads = 65'536, kMaxExperts = 65'536;
+inline constexpr double kMaxCapacityFactor = 65'536;
 inline constexpr std::int64_t kMaxSeqLen = std::int64_t{1} << 30;
 
 // Where a description came from and how its own document names the sizes, so that errors speak the user's

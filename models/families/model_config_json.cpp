@@ -179,6 +179,8 @@ Json model_config_to_json(const ModelConfig& config) {
     for (const Flag& flag : flags()) {
         if (config.*flag.field != defaults.*flag.field) document[flag.key] = config.*flag.field;
     }
+    if (config.expert_capacity_factor != 0)
+        document["expert_capacity_factor"] = config.expert_capacity_factor;
     if (!config.sliding_layers.empty()) document["sliding_layers"] = config.sliding_layers;
     if (!config.moe_layers.empty()) document["moe_layers"] = config.moe_layers;
     if (!config.linear_layers.empty()) document["linear_layers"] = config.linear_layers;
@@ -206,6 +208,8 @@ Result<ModelConfig> model_config_from_json(const Json& document, const std::stri
     kQkNorms.read(object, config);
     for (const Flag& flag : flags())
         config.*flag.field = object.boolean_or(flag.key, config.*flag.field);
+    config.expert_capacity_factor =
+        object.number_or("expert_capacity_factor", config.expert_capacity_factor, 0, kMaxCapacityFactor);
     read_list(object, "sliding_layers", config.sliding_layers);
     read_list(object, "moe_layers", config.moe_layers);
     read_list(object, "linear_layers", config.linear_layers);

@@ -13,7 +13,7 @@ namespace tw {
 // GPT-2).
 class TransformerBlock : public LayerModel {
   public:
-    explicit TransformerBlock(BlockSpec spec) : spec_(std::move(spec)) {}
+    explicit TransformerBlock(const BlockSpec& spec) : spec_(spec) {}
     [[nodiscard]] LayerWork work(const WorkShape& shape) const override;
     [[nodiscard]] std::int64_t parameters() const override;
     [[nodiscard]] std::int64_t active_parameters() const override;

@@ -146,10 +146,17 @@ void WorkBuilder::norm_forward(const char* name, const NormSpec& norm, std::int6
     // rms_norm, composite until 2.8; transformers modeling_llama.py, LlamaRMSNorm).
     if (unfused() && norm.kind == NormKind::Rms) {
         memory(name, MemoryOpKind::Other, (r < 4 ? 36 : 28) * elements, 5 * elements, 6);
+    } else if (shape.norms_of_copies) {
+        norm_of_copy(name, elements);
     } else {
         memory(name, MemoryOpKind::Norm, 2 * r * elements, 5 * elements);
     }
     if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
+}
+
+void WorkBuilder::norm_of_copy(const char* name, double elements) {
+    memory(name, MemoryOpKind::Cast, (r + 4) * elements);
+    memory(name, MemoryOpKind::Norm, (4 + e) * elements, 5 * elements);
 }
 
 void WorkBuilder::norm_backward(const char* name, const NormSpec& norm, std::int64_t width,
@@ -161,6 +168,13 @@ void WorkBuilder::norm_backward(const char* name, const NormSpec& norm, std::int
     // the first three and add two casts of 6.
     if (unfused() && norm.kind == NormKind::Rms) {
         memory(name, MemoryOpKind::Other, 72 * elements, 8 * elements, 9);
+    } else if (shape.norms_of_copies) {
+        const std::size_t first = work.backward.size();
+        norm_of_copy(name, elements);
+        for (std::size_t i = first; i < work.backward.size(); ++i)
+            work.backward[i].unless_recomputed = true;
+        memory(name, MemoryOpKind::Norm, (e + 8) * elements, 8 * elements);  // x and dx in fp32
+        memory(name, MemoryOpKind::Cast, (4 + r) * elements);
     } else {
         memory(name, MemoryOpKind::Norm, 3 * r * elements, 8 * elements);  // dy and x read, dx written
     }

@@ -91,6 +91,7 @@ class WorkBuilder {
 
   private:
     Op& push(const char* name);
+    void norm_of_copy(const char* name, double elements);  // WorkShape::norms_of_copies
 
     Phase phase_ = Phase::Forward;
     RecomputeLevel recompute_ = RecomputeLevel::Full;

@@ -18,6 +18,10 @@ struct MoeDefaults {
 // itself. Other: the caller reads both.
 enum class ExpertWidth : std::uint8_t { Apart, Intermediate, Other };
 
+void read_capacity(const HfReader& r, ModelConfig& c, const char* key) {
+    c.expert_capacity_factor = r.object().number_or(key, c.expert_capacity_factor, 0, kMaxCapacityFactor);
+}
+
 void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d,
               ExpertWidth width = ExpertWidth::Apart) {
     read_sizes(r, c, d.sizes);
@@ -40,6 +44,8 @@ void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d,
     } else if (width == ExpertWidth::Intermediate) {
         c.expert_ffn = r.size({"intermediate_size"}, d.expert_ffn, 1, kMaxFfn);
     }
+    read_capacity(r, c,
+                  "moe_expert_capacity_factor");  // Megatron-Core's name: no class of transformers has one
     r.ignore({"norm_topk_prob",
               "router_aux_loss_coef",
               "router_jitter_noise",
@@ -199,7 +205,9 @@ void decode_openmoe(const HfReader& r, ModelConfig& c) {
     c.ffn = c.shared_expert_ffn = c.expert_ffn;  // dense layers, experts and the extra MLP are equally wide
     c.shared_expert_norm = true;
     c.moe_every = r.size({"moe_layer_interval"}, 4, 1, kMaxLayers);
-    r.ignore({"capacity_factor_train", "capacity_factor_eval", "min_capacity", "noisy_policy", "drop_tks",
+    // modeling_openmoe.py: drop_tks lets experts take what their capacity holds.
+    if (r.optional_flag({"drop_tks"}, true)) read_capacity(r, c, "capacity_factor_train");
+    r.ignore({"capacity_factor_train", "capacity_factor_eval", "min_capacity", "noisy_policy",
               "expert_parallel", "gated"});
 }
 

@@ -8,6 +8,7 @@
 
 #include "models/formats/json_slice.hpp"
 #include "models/formats/kineto_args.hpp"
+#include "models/formats/kineto_operations.hpp"
 #include "models/formats/text_lines.hpp"
 
 namespace tw {
@@ -101,8 +102,11 @@ class Collector : public TraceVisitor {
         } else if (category == "cpu_op" || category == "Operator") {
             ++trace.host_ops;
             if (event.name == "record_param_comms") remember_host_args(event);
+            if (is_timed_operation(event.name)) operations_.on_operation(event, end_ns);
         } else if (category == "cuda_runtime" || category == "Runtime" || category == "cuda_driver") {
-            trace.launches += event.name.find("Launch") != std::string_view::npos ? 1 : 0;
+            if (event.name.find("Launch") == std::string_view::npos) return;
+            ++trace.launches;
+            operations_.on_launch(event);
         } else if (event.name.starts_with("ProfilerStep#") && category == "user_annotation") {
             trace.steps_s.push_back(static_cast<double>(event.duration_ps) * 1e-12);
         }
@@ -117,6 +121,8 @@ class Collector : public TraceVisitor {
         resolve_host_args();
         std::stable_sort(trace.collectives.begin(), trace.collectives.end(),
                          [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+        trace.operations = operations_.finish(trace.kernels);
+        trace.operations_without_shapes = operations_.without_shapes();
         std::sort(trace.kernels.begin(), trace.kernels.end(), [](const auto& a, const auto& b) {
             return a.total_s != b.total_s ? a.total_s > b.total_s : a.name < b.name;
         });
@@ -166,6 +172,7 @@ class Collector : public TraceVisitor {
             found = kernel_index_.emplace(std::string(event.name), trace.kernels.size()).first;
             trace.kernels.push_back({js::decoded(event.name), 0, 0, seconds, seconds});
         }
+        operations_.on_kernel(event, found->second);
         KinetoKernel& kernel = trace.kernels[found->second];
         ++kernel.count;
         kernel.total_s += seconds;
@@ -218,6 +225,7 @@ class Collector : public TraceVisitor {
     std::int64_t first_ns_ = std::numeric_limits<std::int64_t>::max();
     std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
     BusyTime busy_;
+    OperationTimes operations_;
     NameIndex kernel_index_, copy_index_;
     std::unordered_map<std::int64_t, KinetoCollective> host_args_;  // by External id; only looked up
     std::vector<std::pair<std::int64_t, std::size_t>> wanted_;

@@ -35,6 +35,18 @@ struct KinetoKernel {
     double total_s = 0, shortest_s = 0, longest_s = 0;
 };
 
+// One operation at one shape: what its kernels took together (kineto_operations.hpp).
+struct KinetoOperation {
+    std::string name;                             // "aten::addmm"
+    std::vector<std::vector<std::int64_t>> dims;  // of each input; empty: no tensor
+    std::vector<std::vector<std::int64_t>> strides;
+    std::vector<std::string> types;   // "c10::BFloat16", "Scalar"
+    std::vector<std::string> values;  // of inputs that are no tensors: "True", "0.5"; "" for tensors
+    std::string kernel;               // the longest of its kernels
+    std::int64_t count = 0;
+    double total_s = 0, median_s = 0;
+};
+
 struct KinetoCopy {
     std::string name;  // "Memcpy HtoD (Pinned -> Device)"
     std::int64_t count = 0, bytes = 0;
@@ -63,12 +75,14 @@ struct KinetoTrace {
     std::vector<KinetoGroup> groups;  // process groups whose ranks distributedInfo lists
     std::int64_t events = 0, bytes = 0;
     std::int64_t host_ops = 0, device_events = 0, launches = 0;
-    double span_s = 0;                          // from the first timed event to the end of the last
-    double busy_s = 0;                          // of the device: at least one kernel or copy runs
-    std::vector<double> steps_s;                // of the ProfilerStep annotations, in order
-    std::vector<KinetoKernel> kernels;          // most time first
-    std::vector<KinetoCopy> copies;             // most bytes first
-    std::vector<KinetoCollective> collectives;  // by start
+    double span_s = 0;                           // from the first timed event to the end of the last
+    double busy_s = 0;                           // of the device: at least one kernel or copy runs
+    std::vector<double> steps_s;                 // of the ProfilerStep annotations, in order
+    std::vector<KinetoKernel> kernels;           // most time first
+    std::vector<KinetoOperation> operations;     // whose shapes are recorded, most time first
+    std::int64_t operations_without_shapes = 0;  // products, attention and norms that say none
+    std::vector<KinetoCopy> copies;              // most bytes first
+    std::vector<KinetoCollective> collectives;   // by start
     std::vector<Finding> findings;
 
     [[nodiscard]] double median_step_s() const;  // 0 without steps

@@ -51,6 +51,8 @@ void set_member(ForeignEvent& event, std::string_view key, std::string_view valu
                 event.timed = parse_trace_time(unquoted(value), event.start_ns, event.start_ps);
             } else if (key == "id") {
                 event.id = unquoted(value);
+            } else if (key == "bp") {
+                event.binds_enclosing = unquoted(value) == "e";
             }
             break;
         case 3:
@@ -70,6 +72,16 @@ void set_member(ForeignEvent& event, std::string_view key, std::string_view valu
             } else if (key == "args" && value.front() == '{') {
                 event.args = value;
             }
+            break;
+        case 7:
+            if (key == "bind_id") {
+                event.bind_id = unquoted(value);
+            } else if (key == "flow_in") {
+                event.flow_in = value == "true";
+            }
+            break;
+        case 8:
+            if (key == "flow_out") event.flow_out = value == "true";
             break;
         default:
             break;

@@ -30,13 +30,16 @@ struct ForeignEvent {
                         // 't' 'f' flow
     std::string_view name, category;
     std::string_view pid, tid, id;  // numbers or text, without quotes; "" where absent
-    bool timed = false;             // ts is there and readable
-    std::int64_t start_ns = 0;      // ts, rounded down
-    std::int32_t start_ps = 0;      // what is beyond it, 0 to 999
-    std::int64_t duration_ps = -1;  // dur; -1 where absent
-    std::string_view args;          // the object with its braces; "" where absent
-    std::string_view text;          // all of the event
-    std::int64_t offset = 0;        // of its first byte in the uncompressed file
+    std::string_view bind_id;       // of a complete event that a flow leaves or reaches; "" where absent
+    bool flow_out = false, flow_in = false;  // with bind_id: which of the two
+    bool binds_enclosing = false;            // "bp": "e": an 'f' belongs to the slice around it
+    bool timed = false;                      // ts is there and readable
+    std::int64_t start_ns = 0;               // ts, rounded down
+    std::int32_t start_ps = 0;               // what is beyond it, 0 to 999
+    std::int64_t duration_ps = -1;           // dur; -1 where absent
+    std::string_view args;                   // the object with its braces; "" where absent
+    std::string_view text;                   // all of the event
+    std::int64_t offset = 0;                 // of its first byte in the uncompressed file
 
     // Since an instant; saturates at 106 days.
     [[nodiscard]] std::int64_t start_since_ps(std::int64_t origin_ns) const;

@@ -38,6 +38,9 @@ struct WorkShape {
     // RMS norms as transformers' LlamaRMSNorm writes them: an fp32 copy of 16-bit inputs and the normalised
     // product are kept for the backward.
     bool composite_norms = false;
+    // Norms read an fp32 copy of their 16-bit input that nobody keeps: copy and norm run again in the
+    // backward.
+    bool norms_of_copies = false;
     // Separate: logits, their fp32 copy and its gradient are three tensors. InPlace: the copy turns into
     // probabilities and those into the gradient. Fused: one kernel on the logits, which turn into their
     // gradient. LogSoftmax: PyTorch's eager cross entropy of the fp32 copy, of logits that are let go before

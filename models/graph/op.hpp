@@ -116,7 +116,8 @@ struct Op {
     std::variant<Gemm, Attention, MemoryOp, Convolution, MeasuredOp, CollectiveOp> body;
     Phase phase = Phase::Forward;
     RecomputeLevel recompute = RecomputeLevel::Full;
-    bool joins = false;  // waits for every earlier overlapping collective first
+    bool joins = false;              // waits for every earlier overlapping collective first
+    bool unless_recomputed = false;  // of the backward: not where the whole layer's forward runs again
     double host_dispatches =
         1;  // framework ops the host dispatches for it in eager mode (0: fused into its neighbour)
 };

@@ -31,6 +31,15 @@ constexpr std::array kFactsDeepSpeed = {
 };
 
 constexpr std::array kFactsMegatron = {
+    FrameworkFact{"batch_read_back", "yes; 18 dispatches until the model's first kernel",
+                  "Megatron-DeepSpeed pretrain_gpt.py, get_batch_pipe: megatron/mpu/data.py, "
+                  "_build_key_size_numel_dictionaries, on the first and the last stage; the others read what "
+                  "they receive"},
+    FrameworkFact{
+        "p2p_calls", "a rank exchanges between its computations; with tp > 1 the host reads what it received",
+        "DeepSpeed runtime/pipe/schedule.py, TrainSchedule: transfers, then the pass, on one stream; "
+        "runtime/pipe/engine.py, _exec_forward_pass and _exec_backward_pass: PartitionedTensor.from_meta "
+        "(runtime/utils.py: meta.tolist())"},
     FrameworkFact{
         "scatter_gather", "pipeline transfers split over tp",
         "DeepSpeed runtime/pipe/engine.py: is_pipe_partitioned = is_model_parallel, and gradients alike"},
@@ -50,7 +59,8 @@ constexpr std::array kFactsMegatron = {
                   "DeepSpeed's pipeline engine accumulates param.grad; the fused accumulation needs "
                   "Megatron's own DDP (recalled)"},
     FrameworkFact{"gradient_fp32", "fp16: fp16; bf16: fp32",
-                  "DeepSpeed runtime/fp16/fused_optimizer.py; runtime/bf16_optimizer.py accumulates fp32"},
+                  "DeepSpeed runtime/fp16/fused_optimizer.py; runtime/bf16_optimizer.py accumulates fp32, "
+                  "runtime/pipe/engine.py, _bf16_reduce_grads, sends it"},
     FrameworkFact{
         "overlap", "none",
         "DeepSpeed runtime/pipe/engine.py: blocking sends and receives, reduction after the last backward"},
@@ -70,6 +80,8 @@ constexpr std::array kFactsBigScience = {
     kFactsMegatron[7],
     kFactsMegatron[8],
     kFactsMegatron[9],
+    kFactsMegatron[10],
+    kFactsMegatron[11],
     FrameworkFact{
         "lazy_kernels", "no",
         "bigscience train/tr11-176B-ml/tr11-176B-ml.slurm: PyTorch of early 2022, CUDA before 11.7"},
@@ -100,6 +112,8 @@ constexpr std::array kFactsTr11 = {
     kFactsBigScience[11],
     kFactsBigScience[12],
     kFactsBigScience[13],
+    kFactsBigScience[14],
+    kFactsBigScience[15],
 };
 
 constexpr FrameworkDefaults make_deepspeed() {
@@ -125,6 +139,11 @@ constexpr FrameworkDefaults make_deepspeed() {
 constexpr FrameworkDefaults megatron(std::string_view name, std::string_view versions) {
     FrameworkDefaults d;
     d.scatter_gather = true;
+    d.p2p_calls = LoweringOptions::P2pCalls::Blocking;
+    d.p2p_synchronised_by_tp = true;
+    d.bf16_gradients_fp32 = true;
+    d.batch_read_back = true;
+    d.batch_dispatches = 18;
     d.host = HostCode::Megatron;
     d.name = name;
     d.versions = versions;

@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "models/graph/layer_graph.hpp"
+#include "plan/schedule/lower.hpp"
 
 namespace tw {
 
@@ -27,6 +28,20 @@ struct FrameworkFact {
 // Megatron's, and Megatron's with its fusions under torch.compile.
 enum class HostCode : std::uint8_t { Kernels, Eager, Transformers, Megatron, MegatronCompiled };
 
+// What a framework's host does beside dispatching layers, in dispatches (sim/cost/host_dispatch.hpp).
+struct HostExtras {
+    // Attention and routing of a mixture of experts run as CUDA graphs where the host is a Grace.
+    bool graphs_on_grace = false;
+    double gradient_hook = 0;  // in the backward, for each parameter tensor: what replicas add to autograd
+    double uninitialised = 0;  // fills of a layer's fresh tensors, forward and backward together
+    double transfer = 1;       // one end of a pipeline transfer
+    double microbatch =
+        0;            // of the first and the last stage: the batch to the device, the loss and its checks
+    double step = 4;  // of an optimizer step
+    double log_step = 0, log_tensor = 0;  // logs of every step, and for each parameter tensor
+    friend bool operator==(const HostExtras&, const HostExtras&) = default;
+};
+
 struct FrameworkDefaults {
     std::string_view name;      // "megatron-2022"
     std::string_view versions;  // "Megatron-LM v2.6 to v3.0"
@@ -41,6 +56,7 @@ struct FrameworkDefaults {
     // each one (1.65 us where a dispatch takes 7.7: the measurement of sim/cost/host_dispatch.hpp).
     double step_dispatches = 0.22;
     bool composite_norms = false;  // WorkShape::composite_norms
+    bool norms_of_copies = false;  // WorkShape::norms_of_copies
     // This project's executor: on processors it runs and allocates what executor_work.hpp says, and its one
     // thread computes, dispatches and moves messages.
     bool own_executor = false;
@@ -56,6 +72,7 @@ struct FrameworkDefaults {
     bool fp32_parameters = false;  // held in fp32 (sharded by FSDP), gathered and computed in 16 bits
     bool gradient_fp32 = true;     // accumulated in fp32
     bool reduce_fp32 = true;       // sent in fp32; else in the compute precision
+    bool bf16_gradients_fp32 = false;  // with bf16 both are in fp32, whatever they are with fp16
     // Gradients live in one buffer from the start, and buckets are views of it; else the backward makes each
     // gradient and the next step frees it.
     bool gradient_buffer = true;
@@ -63,7 +80,11 @@ struct FrameworkDefaults {
     // copy of the gradients. Then what sends the updated parameters: a gather of so many elements at a time
     // into a flat buffer (0: in place).
     double step_bytes = 0, step_flat_bytes = 0, flat_gather_elements = 0;
-    bool norm_in_double = false;       // the gradient norm copies a tensor at a time to fp64
+    // ZeRO-1 by whole tensors: gradients are all-reduced, each rank updates the tensors it owns and
+    // broadcasts them, one rank after the other.
+    bool zero1_by_tensor = false;
+    double bucket_copy_bytes = 0;  // moved by kernels for each gradient, into a bucket and out of it again
+    bool norm_in_double = false;   // the gradient norm copies a tensor at a time to fp64
     bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF
     bool stream_pools = false;         // gathers and reduced gradients are allocated on streams of their own
     bool launch_blocking = false;      // CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
@@ -80,17 +101,30 @@ struct FrameworkDefaults {
 
     // Overlap and communication.
     bool overlap_grad_reduce = false, overlap_param_gather = false, overlap_p2p = false, overlap_tp = false;
+    // Transfers that are not overlapped, in the schedules of the framework's own loops (1F1B, plain and
+    // interleaved). Where these block, its zero-bubble runtime still posts.
+    LoweringOptions::P2pCalls p2p_calls = LoweringOptions::P2pCalls::Posted;
+    bool p2p_synchronised_by_tp = false;            // Blocking becomes Synchronised where tp > 1
+    bool overlap_p2p_needs_virtual_stages = false;  // overlap_p2p: where a rank has several alone
+    // Every forward begins with a value that the host reads back from the device; then so many dispatches
+    // until the first kernel of the model.
+    bool batch_read_back = false;
+    double batch_dispatches = 0;
     // Pipeline transfers without sequence parallelism: each tensor-parallel rank sends its share of the
     // (replicated) activation, gathered again inside the receiving node (Narayanan et al. 2021, section 4.1).
     bool scatter_gather = false;
     bool sequence_parallel = false;  // where tp > 1 and the run does not say
 
-    bool full_recompute = false;   // where the run does not say; else nothing is recomputed
+    bool full_recompute = false;  // where the run does not say; else nothing is recomputed
+    // Recomputation is a matter of the recipe: a run that does not state it may do either, and its prediction
+    // is as uncertain as the two lie apart.
+    bool recipe_recompute = false;
     bool selective_by_op = false;  // what "selective" means: operation by operation, else the attention core
     std::int64_t vocab_divisor = 128;  // padded vocabulary: a multiple of this times tp
     std::int64_t heads = 0;            // where the run does not say; 0: hidden / 128
     std::int64_t vocab = 50257;        // where the run does not say
     std::span<const FrameworkFact> facts;
+    HostExtras host_extras = {};
 };
 
 std::span<const FrameworkDefaults* const> frameworks();  // sorted by name

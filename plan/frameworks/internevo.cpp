@@ -8,6 +8,18 @@ namespace {
 
 constexpr std::array kFacts = {
     FrameworkFact{
+        "norms_of_copies", "yes",
+        "InternEvo model/modeling_internlm.py, PackedFlashBaseLayer1D: norm1(_residual.float()) under "
+        "activation_checkpoint (dropout_selective_checkpoint = True, where the layer has none)"},
+    FrameworkFact{
+        "zero1_by_tensor", "yes",
+        "InternEvo solver/optimizer/hybrid_zero_optim.py: _partition_param_list deals whole tensors "
+        "out, _attach_reduction_hook has reduce_rank = None (all-reduce), broadcast_params sends each "
+        "rank's"},
+    FrameworkFact{"bucket_copy_bytes", "8: flattened, and copied back",
+                  "InternEvo solver/optimizer/hybrid_zero_optim.py, _reduce_and_copy: bucket.flatten(); "
+                  "_reduce_grads_by_rank: bucket.unflatten_and_copy()"},
+    FrameworkFact{
         "step_bytes", "4 + 8: the gradient in fp32; AdamW's square root and its quotient",
         "InternEvo solver/optimizer/hybrid_zero_optim.py, _step: flat_fp32_avg_grads; "
         "train/pipeline.py: torch.optim.AdamW, fused from PyTorch 2.1 on; doc/en/install.md: images "
@@ -45,6 +57,9 @@ constexpr FrameworkDefaults make() {
     d.overlap_grad_reduce = true;
     d.step_flat_bytes = 2;
     d.fused_optimizer = false;
+    d.zero1_by_tensor = true;
+    d.bucket_copy_bytes = 8;
+    d.norms_of_copies = true;
     d.bucket_bytes = 2 * 512.0 * 1024 * 1024;
     d.buckets_in_flight = 2;
     d.vocab_divisor = 1;

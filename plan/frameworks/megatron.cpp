@@ -8,7 +8,8 @@ namespace {
 
 constexpr FrameworkFact kInPlace = {
     "loss", "in place on one fp32 copy of the logits",
-    "Megatron-LM core/tensor_parallel/cross_entropy.py: in-place subtraction and exponential"};
+    "Megatron-LM core/tensor_parallel/cross_entropy.py (before: mpu/cross_entropy.py): in-place subtraction "
+    "and exponential"};
 
 constexpr std::array kCommon = {
     FrameworkFact{"grad_accumulation_fused", "on",
@@ -23,7 +24,68 @@ constexpr std::array kCommon = {
                   "--no-masked-softmax-fusion switch them off"},
 };
 
+// The loops of 1F1B; core's for 1F1B without virtual stages, where overlap_p2p_comm is switched off.
+constexpr FrameworkFact kSynchronised = {
+    "p2p_calls", "a rank exchanges between its computations, and its host then waits for the device",
+    "Megatron-LM p2p_communication.py (v2 on; core/pipeline_parallel), _communicate: "
+    "torch.cuda.synchronize() "
+    "after batch_isend_irecv; core model_parallel_config.py: batch_p2p_sync = True"};
+
+constexpr FrameworkFact kReadBack = {
+    "batch_read_back", "yes; 18 dispatches until the model's first kernel",
+    "Megatron-LM pretrain_gpt.py, get_batch, on every stage until 2023: mpu/data.py "
+    "(core/tensor_parallel/data.py), _build_key_size_numel_dictionaries: sizes_cuda.cpu(); the rest of "
+    "get_batch timed on one core as sim/cost/host_dispatch.hpp says: 113 transpositions, 8 calls of the "
+    "device, a broadcast"};
+
+constexpr FrameworkFact kVirtualStagesOverlap = {
+    "overlap_p2p", "with virtual stages alone",
+    "Megatron-LM arguments.py: args.overlap_p2p_comm = False without "
+    "--num-layers-per-virtual-pipeline-stage, "
+    "--no-overlap-p2p-communication; NeMo MegatronCommOverlapCallback alike"};
+
+// The host's work beside layers, counted in Megatron-Core 0.16.1 and Megatron-LM of 2025: Python calls by
+// cProfile where the code ran (pipeline transfers between two processes of a group that sends nothing), by
+// reading elsewhere; a call takes 1.33 us, 2.4 us inside the backward, an operation 7.7 us:
+// sim/cost/host_dispatch.cpp.
+constexpr double calls(double count, double operations = 0) {
+    return (count * 1.33 + operations * 7.7) / 7.7;
+}
+
+constexpr HostExtras host_extras() {
+    HostExtras e;
+    e.gradient_hook = (3 * 2.4 + 1.8) / 7.7;
+    e.transfer = calls(45, 0.8);
+    e.microbatch = calls(150, 25);
+    e.step = calls(400, 30);
+    return e;
+}
+
+constexpr FrameworkFact kHostFacts[] = {
+    {"host_extras.gradient_hook", "3 calls and a view a tensor",
+     "Megatron-LM core/distributed/distributed_data_parallel.py, _make_backward_post_hook"},
+    {"host_extras.transfer", "45 calls and the device's four of NCCL for each of a pair",
+     "Megatron-LM core/pipeline_parallel/p2p_communication.py, _communicate: batch_isend_irecv, then "
+     "torch.cuda.synchronize (batch_p2p_sync); since v2.2"},
+    {"host_extras.microbatch", "150 calls, 25 operations",
+     "Megatron-LM pretrain_gpt.py, get_batch and loss_func with its checks for NaN; "
+     "core/pipeline_parallel/schedules.py, forward_step and backward_step"},
+    {"host_extras.step", "400 calls, 30 operations", "Megatron-LM training/training.py, train_step"},
+    {"step_dispatches", "28 calls a tensor",
+     "Megatron-LM core/optimizer/optimizer.py: _copy_model_grads_to_main_grads, "
+     "get_main_grads_for_grad_norm, _copy_main_params_to_model_params, zero_grad; Transformer Engine "
+     "optimizers/fused_adam.py, step"},
+};
+
 constexpr std::array kFacts2021 = {
+    kHostFacts[0],
+    kHostFacts[1],
+    kHostFacts[2],
+    kHostFacts[3],
+    kHostFacts[4],
+    kInPlace,
+    kSynchronised,
+    kReadBack,
     kCommon[0],
     kCommon[1],
     kCommon[2],
@@ -45,6 +107,18 @@ constexpr std::array kFacts2021 = {
 };
 
 constexpr std::array kFacts2023 = {
+    kHostFacts[0],
+    kHostFacts[1],
+    kHostFacts[2],
+    kHostFacts[3],
+    kHostFacts[4],
+    kInPlace,
+    kSynchronised,
+    kReadBack,
+    FrameworkFact{
+        "p2p of zero-bubble schedules", "posted; a receive is waited for where it is used",
+        "the fork's zb_schedules.py: fused_pipeline_ops returns requests, schedule_f and schedule_b "
+        "wait for their own"},
     FrameworkFact{
         "vocab", "32000",
         "the fork's script: --tokenizer-type GPTSentencePieceTokenizer; the models' published sizes, 14.6B "
@@ -60,10 +134,15 @@ constexpr std::array kFacts2023 = {
     FrameworkFact{
         "overlap_p2p", "no",
         "Megatron-LM core v0.3 model_parallel_config.py, overlap_p2p_comm (interleaving alone may); "
-        "the fork's script: --no-overlap-p2p-communication"},
+        "the fork's examples/pretrain_zero_bubble.sh: --no-overlap-p2p-communication"},
 };
 
 constexpr std::array kFactsCore = {
+    kHostFacts[0],
+    kHostFacts[1],
+    kHostFacts[2],
+    kHostFacts[3],
+    kHostFacts[4],
     kInPlace,
     kCommon[0],
     kCommon[1],
@@ -80,19 +159,35 @@ constexpr std::array kFactsCore = {
     FrameworkFact{"sequence_parallel", "where tp > 1", "the recipes set it"},
     FrameworkFact{"bucket", "max(40e6, 1e6 dp) gradients",
                   "Megatron-LM core/distributed/distributed_data_parallel.py"},
+    kSynchronised,
+    kVirtualStagesOverlap,
 };
 
 constexpr std::array kFactsNemo = {
-    kFactsCore[0],
-    kFactsCore[1],
-    kFactsCore[3],
-    kFactsCore[4],
+    FrameworkFact{"host_extras.graphs_on_grace", "attention, router and its preprocessing",
+                  "Megatron-Bridge scripts/performance/configs/qwen/qwen3_workload_base_configs.py and its "
+                  "siblings: cuda_graph_scope of the GB200 and GB300 recipes of mixtures of experts"},
+    kHostFacts[0],
+    kHostFacts[1],
+    kHostFacts[2],
+    kHostFacts[3],
+    kHostFacts[4],
     kFactsCore[5],
     kFactsCore[6],
-    kFactsCore[7],
     kFactsCore[8],
     kFactsCore[9],
     kFactsCore[10],
+    kFactsCore[11],
+    kFactsCore[12],
+    kFactsCore[13],
+    kFactsCore[14],
+    kFactsCore[15],
+    kFactsCore[16],
+    kFactsCore[17],
+    FrameworkFact{
+        "recipe_recompute", "yes",
+        "Megatron-Bridge scripts/performance/configs/*/workload_base_configs.py: recompute_modules and "
+        "cpu_offloading_num_layers by model, GPU and precision"},
     FrameworkFact{"gradient_fp32", "no: accumulated and sent in bf16",
                   "Megatron-Bridge scripts/performance/configs/deepseek/deepseek_llm_pretrain.py and its "
                   "siblings; NeMo collections/llm/recipes, pretrain_performance_optimizations: "
@@ -100,22 +195,46 @@ constexpr std::array kFactsNemo = {
 };
 
 constexpr std::array kFactsReadme = {
-    kFactsCore[0],
-    kFactsCore[1],
-    kFactsCore[2],
-    kFactsCore[3],
-    kFactsCore[4],
+    kHostFacts[0],
+    kHostFacts[1],
+    kHostFacts[2],
+    kHostFacts[3],
+    kHostFacts[4],
     kFactsCore[5],
     kFactsCore[6],
+    kFactsCore[7],
     kFactsCore[8],
     kFactsCore[9],
+    kFactsCore[10],
+    kFactsCore[11],
+    kFactsCore[13],
+    kFactsCore[14],
     FrameworkFact{"overlap", "data, tensor and pipeline parallel communication",
                   "Megatron-LM README, Training Speed and Scalability: --overlap-grad-reduce "
                   "--overlap-param-gather, --tp-comm-overlap, pipeline by default"},
-    kFactsCore[10],
+    kFactsCore[15],
+    kFactsCore[16],
+    kFactsCore[17],
 };
 
 constexpr std::array kFactsFunctional = {
+    kSynchronised,
+    kVirtualStagesOverlap,
+    kHostFacts[0],
+    kHostFacts[1],
+    kHostFacts[2],
+    kHostFacts[3],
+    kHostFacts[4],
+    FrameworkFact{"host_extras.uninitialised", "23 fills a layer",
+                  "the same files: --deterministic-mode; PyTorch torch.utils.deterministic."
+                  "fill_uninitialized_memory fills every fresh tensor: 10 forward, 13 backward (profiler)"},
+    FrameworkFact{"host_extras.log_tensor", "12 calls, 5 operations",
+                  "the same files: --log-params-norm, --log-num-zeros-in-grad; Megatron-LM "
+                  "training/utils.py, calc_params_l2_norm; core/optimizer/clip_grads.py, count_zeros_fp32"},
+    FrameworkFact{"host_extras.log_step", "2600 calls, 20 operations",
+                  "the same files: --log-interval 1, --log-timers-to-tensorboard, "
+                  "--log-memory-to-tensorboard; Megatron-LM training/training.py, training_log: 30 scalars "
+                  "of 60 calls, twice the allocator's statistics of 400"},
     kInPlace,
     kCommon[1],
     kCommon[2],
@@ -132,10 +251,14 @@ constexpr std::array kFactsFunctional = {
 
 constexpr FrameworkDefaults base() {
     FrameworkDefaults d;
+    d.host_extras = host_extras();
+    d.step_dispatches = calls(28);
     d.host = HostCode::MegatronCompiled;
     d.fused_elementwise = true;
     d.grad_accumulation_fused = true;
     d.bucket_parameters_per_dp = 1e6;
+    d.p2p_calls = LoweringOptions::P2pCalls::Synchronised;
+    d.overlap_p2p_needs_virtual_stages = true;
     return d;
 }
 
@@ -149,6 +272,10 @@ constexpr FrameworkDefaults early(std::string_view name, std::string_view versio
     d.precision = Precision::Fp16;
     d.dropout = true;
     d.scatter_gather = true;
+    d.loss = WorkShape::Loss::InPlace;
+    d.batch_read_back = true;
+    d.batch_dispatches = 18;
+    d.host_extras.microbatch -= d.batch_dispatches;  // get_batch is among them
     return d;
 }
 
@@ -187,7 +314,7 @@ constexpr FrameworkDefaults core(std::string_view name, std::string_view version
 
 constexpr FrameworkDefaults make_megatron() {
     FrameworkDefaults d = core("megatron", "Megatron-Core 0.8 and later, its command line's defaults");
-    d.overlap_grad_reduce = d.overlap_param_gather = d.overlap_p2p = false;
+    d.overlap_grad_reduce = d.overlap_param_gather = false;
     return d;
 }
 
@@ -201,6 +328,8 @@ constexpr FrameworkDefaults make_readme() {
 constexpr FrameworkDefaults make_nemo() {
     FrameworkDefaults d = core("nemo", "NeMo and Megatron-Bridge performance recipes, 2024-2025");
     d.gradient_fp32 = d.reduce_fp32 = false;
+    d.recipe_recompute = true;
+    d.host_extras.graphs_on_grace = true;
     d.facts = kFactsNemo;
     return d;
 }
@@ -214,7 +343,11 @@ constexpr FrameworkDefaults make_functional() {
     d.flash_hopper = AttentionKernel::CuDnn;
     d.dropout = true;
     d.grad_accumulation_fused = false;
+    d.overlap_p2p = true;
     d.loss = WorkShape::Loss::InPlace;
+    d.host_extras.uninitialised = 23 * (1.1 + 2.95) / 7.7;
+    d.host_extras.log_tensor = calls(12, 5);
+    d.host_extras.log_step = calls(2600, 20);
     d.facts = kFactsFunctional;
     return d;
 }

@@ -69,8 +69,9 @@ void apply_framework(const FrameworkDefaults& d, bool hopper, ParallelPlan& plan
     const bool full = half == Precision::Fp32 || half == Precision::Tf32;
     p.parameters = d.fp32_parameters || full ? Precision::Fp32 : half;
     p.autocast = d.autocast && !full;
-    p.gradient_fp32 = d.gradient_fp32 || full;
-    p.gradient_reduce = d.reduce_fp32 || full ? Precision::Fp32 : half;
+    const bool wide = full || (d.bf16_gradients_fp32 && half == Precision::Bf16);
+    p.gradient_fp32 = d.gradient_fp32 || wide;
+    p.gradient_reduce = d.reduce_fp32 || wide ? Precision::Fp32 : half;
     p.optimizer_states = d.fp32_optimizer ? Precision::Fp32 : p.parameters;
     p.master_weights = d.fp32_optimizer && p.parameters != Precision::Fp32;
 

@@ -46,9 +46,8 @@ struct GeneratorInfo {
     bool overlaps_passes = false;  // has OverlapForwardBackward (DualPipeV)
     bool splits_backward = false;
     bool uses_costs = false;
-    bool uses_memory_limit =
-        false;                // ... and StageCosts::memory_limit_bytes; searched only where it is named
-    bool replicates = false;  // replicas > 1 are allowed
+    bool uses_memory_limit = false;  // ... and StageCosts::memory_limit_bytes
+    bool replicates = false;         // replicas > 1 are allowed
 };
 
 class ScheduleGenerator {

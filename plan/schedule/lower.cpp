@@ -50,7 +50,11 @@ Schedule lower(const ComputeOrder& order, std::string generator, const LoweringO
     schedule.groups.emplace_back();
     schedule.size_classes.add_unused();
 
-    place_transfers(order, options, schedule);
+    const bool calls = options.p2p_calls != LoweringOptions::P2pCalls::Posted;
+    if (!calls || !place_blocking_transfers(order, options, schedule)) {
+        schedule.programs.clear();
+        place_transfers(order, options, schedule);
+    }
     split_last_backward(order, options, schedule);
     unshard_parameters(options, schedule);
     offload_activations(options, schedule);

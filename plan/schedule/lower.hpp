@@ -20,8 +20,11 @@ struct LoweringOptions {
     } p2p = P2p::PerDirection;
     bool batch_p2p = false;  // adjacent send and receive to the same peer form one group (batch_isend_irecv);
                              // a lane a peer
-    bool overlap_p2p =
-        true;  // false: compute waits for its own sends (Megatron without --overlap-p2p-communication)
+    bool overlap_p2p = true;  // false: compute waits for its own sends
+    // How a rank's host issues its transfers. Posted: beside what it computes. Blocking: it computes nothing
+    // while it exchanges, and exchanges nothing while it computes (1F1B, plain and interleaved; other orders:
+    // posted). Synchronised: likewise, and the host waits for the device after each call.
+    enum class P2pCalls : std::uint8_t { Posted, Blocking, Synchronised } p2p_calls = P2pCalls::Posted;
 
     enum class GradSync : std::uint8_t { None, AllReduce, ReduceScatter } grad_sync = GradSync::AllReduce;
     bool overlap_grad_sync = true;  // starts with the last backward of a stage, bucket by bucket

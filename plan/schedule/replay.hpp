@@ -40,12 +40,19 @@ struct ReplayResult {
     bool complete = true;
 };
 
+// One rank's place in its order while it is replayed.
+struct ReplayTurn {
+    static constexpr std::int64_t kIdle = std::numeric_limits<std::int64_t>::max();
+    std::int64_t busy_until = kIdle;
+    const Action* next = nullptr;
+    const Action* end = nullptr;
+};
+
 // Calls on_start(rank, index, time) and on_finish(rank, index, time) in order of time; at equal times
 // finishes come before starts and lower ranks first. Stages and microbatches must be in range. Costs must be
 // positive.
 template <class Cost, class OnStart, class OnFinish>
 ReplayResult replay(const ComputeOrder& order, const Cost& cost, OnStart&& on_start, OnFinish&& on_finish) {
-    constexpr std::int64_t kUnfinished = std::numeric_limits<std::int64_t>::max();
     const std::size_t ranks = order.ranks.size();
     const auto total = static_cast<std::size_t>(order.total_microbatches());
     const auto stages = static_cast<std::size_t>(order.stages);
@@ -85,15 +92,20 @@ ReplayResult replay(const ComputeOrder& order, const Cost& cost, OnStart&& on_st
 
     ReplayResult result;
     result.done.assign(ranks, 0);
-    std::vector<std::int64_t> busy_until(ranks, kUnfinished);  // kUnfinished: idle
+    std::vector<ReplayTurn> turns(ranks);
+    for (std::size_t r = 0; r < ranks; ++r) {
+        turns[r].next = order.ranks[r].data();
+        turns[r].end = turns[r].next + order.ranks[r].size();
+    }
     std::int64_t now = 0;
     std::size_t running = 0;
     while (true) {
         for (std::size_t r = 0; r < ranks; ++r) {
-            if (busy_until[r] != now) continue;
+            ReplayTurn& turn = turns[r];
+            if (turn.busy_until != now) continue;
             const std::size_t index = result.done[r]++;
-            const Action& a = order.ranks[r][index];
-            busy_until[r] = kUnfinished;
+            const Action& a = *turn.next++;
+            turn.busy_until = ReplayTurn::kIdle;
             --running;
             if (a.opcode == Opcode::Forward) {
                 forward_done[cell(a.stage, a.microbatch)] = 1;
@@ -106,24 +118,25 @@ ReplayResult replay(const ComputeOrder& order, const Cost& cost, OnStart&& on_st
             if (a.opcode == Opcode::Backward || a.opcode == Opcode::BackwardWeight) ++backwards[r];
             on_finish(r, index, now);
         }
-        std::int64_t next = kUnfinished;
+        std::int64_t next = ReplayTurn::kIdle;
         for (std::size_t r = 0; r < ranks; ++r) {
-            if (busy_until[r] == kUnfinished && result.done[r] < order.ranks[r].size()) {
-                const Action& a = order.ranks[r][result.done[r]];
+            ReplayTurn& turn = turns[r];
+            if (turn.busy_until == ReplayTurn::kIdle && turn.next != turn.end) {
+                const Action& a = *turn.next;
                 if (ready(a) && replicas_met(r, a.stage)) {
                     on_start(r, result.done[r], now);
-                    busy_until[r] = now + cost(a);
+                    turn.busy_until = now + cost(a);
                     ++running;
                 }
             }
-            next = std::min(next, busy_until[r]);
+            next = std::min(next, turn.busy_until);
         }
         if (running == 0) break;
         now = next;
     }
     result.makespan = now;
-    for (std::size_t r = 0; r < ranks; ++r)
-        result.complete &= result.done[r] == order.ranks[r].size();
+    for (const ReplayTurn& turn : turns)
+        result.complete &= turn.next == turn.end;
     return result;
 }
 

@@ -88,6 +88,7 @@ void visit_layer_ops(const LayerWork& work, RecomputeMode recompute, Opcode opco
         }
     }
     for (const Op& op : work.backward) {
+        if (op.unless_recomputed && recompute == RecomputeMode::Full) continue;
         const bool weight = op.phase == Phase::BackwardWeight;
         if (opcode == Opcode::Backward || (opcode == Opcode::BackwardWeight) == weight) visit(op, false);
     }

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "plan/trace/analyze.hpp"
+#include "plan/trace/compare.hpp"
+#include "plan/trace/own_time.hpp"
 
 namespace tw {
 namespace {
@@ -23,80 +26,206 @@ double median(std::vector<double> values) {
     return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+// value(i) less the median of the others', for every i.
+template <class Value>
+double beyond_others(std::size_t count, std::size_t i, Value value) {
+    std::vector<double> others;
+    for (std::size_t j = 0; j < count; ++j)
+        if (j != i) others.push_back(value(j));
+    return value(i) - median(std::move(others));
+}
+
+SimTime begin_of(const Trace& trace) {
+    SimTime begin = kNever;
+    for (const RankTrace& rank : trace.ranks) {
+        for (const TraceEvent& event : rank.events)
+            begin = std::min(begin, event.arrival);
+    }
+    return begin == kNever ? 0 : begin;
+}
+
 struct StepExtremes {
-    double late_s = 0, waited_s = 0;
-    bool any = false;
+    std::optional<double> late_s, own_s;
+    double waited_s = 0;
+};
+
+void take_larger(std::optional<double>& most, double value) {
+    most = most ? std::max(*most, value) : value;
+}
+
+class Judge {
+  public:
+    Judge(const Trace& trace, const StragglerOptions& options) : trace_(trace), options_(options) {
+        const std::vector<StepAnalysis> steps = analyze_steps(trace);
+        steps_ = static_cast<int>(steps.size());
+        first_ = steps_ > options.first_step ? options.first_step : 0;
+        for (auto s = static_cast<std::size_t>(first_); s < steps.size(); ++s)
+            step_s_ += seconds(steps[s].period()) / static_cast<double>(steps_ - first_);
+        const SimTime begin = begin_of(trace);
+        for (const RankTrace& rank : trace.ranks)
+            own_.emplace_back(rank, begin);
+        extremes_.resize(trace.ranks.size());
+        collectives_.resize(trace.ranks.size());
+    }
+
+    Arrivals judge(const Trace* predicted) {
+        at_collectives();
+        beside_replicas();
+        Arrivals out;
+        out.step_s = step_s_;
+        const std::map<std::size_t, double> expected =
+            predicted != nullptr ? beside_prediction(*predicted) : std::map<std::size_t, double>{};
+        std::vector<std::pair<double, int>> slow;
+        for (std::size_t r = 0; r < trace_.ranks.size(); ++r) {
+            RankArrivals rank;
+            rank.rank = trace_.ranks[r].rank;
+            double least = std::max(options_.least_s, options_.threshold * step_s_);
+            if (const auto found = expected.find(r); found != expected.end()) {
+                rank.own_s = own_step_s(r) - found->second;
+                rank.by_prediction = true;
+                least = std::max(least, options_.threshold_of_prediction * found->second);
+            } else if (!extremes_[r].empty()) {
+                rank.collectives = collectives_[r];
+                const auto count = static_cast<double>(extremes_[r].size());
+                std::vector<double> own;
+                for (const auto& [step, extreme] : extremes_[r]) {
+                    rank.late_s += extreme.late_s.value_or(0) / count;
+                    rank.waited_s += extreme.waited_s / count;
+                    own.push_back(extreme.own_s.value_or(0));
+                }
+                rank.own_s = median(std::move(own));
+            } else {
+                continue;
+            }
+            out.ranks.push_back(rank);
+            if (rank.own_s > least) slow.emplace_back(rank.own_s, rank.rank);
+        }
+        std::stable_sort(slow.begin(), slow.end(),
+                         [](const auto& a, const auto& b) { return a.first > b.first; });
+        for (const auto& [own, rank] : slow)
+            if (own >= options_.beside_slowest * slow.front().first) out.stragglers.push_back(rank);
+        return out;
+    }
+
+  private:
+    // Replicas at the collectives of their pipeline rank.
+    void at_collectives() {
+        const Rendezvous meetings = match_rendezvous(trace_);
+        for (std::size_t m = 0; m < meetings.size(); ++m) {
+            const auto members = meetings.members_of(m);
+            const auto event = [&](std::size_t i) -> const TraceEvent& {
+                return trace_.ranks[members[i].rank].events[members[i].event];
+            };
+            const TraceEvent& one = event(0);
+            if (!is_collective(one.instruction.opcode) || one.instruction.group != 0 || one.step < first_)
+                continue;
+            SimTime last = 0;
+            for (std::size_t i = 0; i < members.size(); ++i)
+                last = std::max(last, event(i).arrival);
+            for (std::size_t i = 0; i < members.size(); ++i) {
+                const std::uint32_t rank = members[i].rank;
+                StepExtremes& step = extremes_[rank][event(i).step];
+                take_larger(step.late_s, beyond_others(members.size(), i, [&](std::size_t j) {
+                                return seconds(event(j).arrival);
+                            }));
+                take_larger(step.own_s, beyond_others(members.size(), i, [&](std::size_t j) {
+                                return seconds(own_[members[j].rank].until(event(j).step, event(j).arrival));
+                            }));
+                step.waited_s = std::max(step.waited_s, seconds(last - event(i).arrival));
+                ++collectives_[rank];
+            }
+        }
+    }
+
+    // Replicas that meet inside of their layers, or not at all.
+    void beside_replicas() {
+        std::map<int, std::vector<std::size_t>> replicas;
+        for (std::size_t r = 0; r < trace_.ranks.size(); ++r)
+            replicas[trace_.ranks[r].schedule_rank()].push_back(r);
+        for (const auto& [pipeline_rank, ranks] : replicas) {
+            if (ranks.size() < 2) continue;
+            for (int step = first_; step < steps_; ++step) {
+                for (std::size_t i = 0; i < ranks.size(); ++i) {
+                    StepExtremes& extremes = extremes_[ranks[i]][step];
+                    if (extremes.own_s) continue;
+                    extremes.own_s = beyond_others(ranks.size(), i, [&](std::size_t j) {
+                        return seconds(own_[ranks[j]].of_step(step));
+                    });
+                }
+            }
+        }
+    }
+
+    [[nodiscard]] double own_step_s(std::size_t rank) const {
+        std::vector<double> steps;
+        for (int step = first_; step < steps_; ++step)
+            steps.push_back(seconds(own_[rank].of_step(step)));
+        return steps.empty() ? 0 : median(std::move(steps));
+    }
+
+    // How long a step of each rank without replicas should take it: as predicted, by as much slower or faster
+    // as the median of the others is.
+    [[nodiscard]] std::map<std::size_t, double> beside_prediction(const Trace& predicted) const {
+        const std::vector<std::size_t> partner = partners_of(predicted, trace_);
+        const int last = std::max(0, predicted.steps - 1);
+        const SimTime begin = begin_of(predicted);
+        std::map<std::size_t, double> wanted;
+        for (std::size_t r = 0; r < trace_.ranks.size(); ++r) {
+            if (!extremes_[r].empty() || partner[r] == kNoPartner) continue;
+            const double own = seconds(OwnTime(predicted.ranks[partner[r]], begin).of_step(last));
+            if (own > 0) wanted[r] = own;
+        }
+        std::map<std::size_t, double> expected;
+        if (wanted.size() < 2) return expected;
+        for (const auto& [r, own] : wanted) {
+            std::vector<double> pace;
+            for (const auto& [other, own_of_other] : wanted)
+                if (other != r) pace.push_back(own_step_s(other) / own_of_other);
+            expected[r] = own * median(std::move(pace));
+        }
+        return expected;
+    }
+
+    const Trace& trace_;
+    const StragglerOptions& options_;
+    int steps_ = 0, first_ = 0;
+    double step_s_ = 0;
+    std::vector<OwnTime> own_;                                    // by index of rank
+    std::vector<std::map<std::int32_t, StepExtremes>> extremes_;  // by index of rank, then step
+    std::vector<std::int64_t> collectives_;
 };
 
 }  // namespace
 
-Arrivals analyze_arrivals(const Trace& trace, const StragglerOptions& options) {
-    Arrivals out;
-    const std::vector<StepAnalysis> steps = analyze_steps(trace);
-    const int first = static_cast<int>(steps.size()) > options.first_step ? options.first_step : 0;
-    for (std::size_t s = static_cast<std::size_t>(first); s < steps.size(); ++s)
-        out.step_s +=
-            seconds(steps[s].period()) / static_cast<double>(steps.size() - static_cast<std::size_t>(first));
-
-    std::vector<std::map<std::int32_t, StepExtremes>> extremes(trace.ranks.size());
-    std::vector<std::int64_t> collectives(trace.ranks.size(), 0);
-    const Rendezvous meetings = match_rendezvous(trace);
-    for (std::size_t m = 0; m < meetings.size(); ++m) {
-        const auto members = meetings.members_of(m);
-        const auto event = [&](const EventRef& ref) -> const TraceEvent& {
-            return trace.ranks[ref.rank].events[ref.event];
-        };
-        const TraceEvent& one = event(members.front());
-        if (!is_collective(one.instruction.opcode) || one.instruction.group != 0 || one.step < first)
-            continue;
-        SimTime last = 0;
-        for (const EventRef& member : members)
-            last = std::max(last, event(member).arrival);
-        for (const EventRef& member : members) {
-            std::vector<double> others;
-            for (const EventRef& other : members)
-                if (!(other == member)) others.push_back(seconds(event(other).arrival));
-            const double own = seconds(event(member).arrival), late = own - median(std::move(others));
-            StepExtremes& step = extremes[member.rank][event(member).step];
-            step.late_s = step.any ? std::max(step.late_s, late) : late;
-            step.waited_s = std::max(step.waited_s, seconds(last) - own);
-            step.any = true;
-            ++collectives[member.rank];
-        }
-    }
-    for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
-        if (collectives[r] == 0) continue;
-        RankArrivals rank{trace.ranks[r].rank, collectives[r], 0, 0};
-        const auto count = static_cast<double>(extremes[r].size());
-        for (const auto& [step, extreme] : extremes[r]) {
-            rank.late_s += extreme.late_s / count;
-            rank.waited_s += extreme.waited_s / count;
-        }
-        out.ranks.push_back(rank);
-    }
-    std::vector<RankArrivals> latest = out.ranks;
-    std::stable_sort(latest.begin(), latest.end(),
-                     [](const RankArrivals& a, const RankArrivals& b) { return a.late_s > b.late_s; });
-    for (const RankArrivals& rank : latest)
-        if (rank.late_s > options.threshold * out.step_s) out.stragglers.push_back(rank.rank);
-    return out;
+Arrivals analyze_arrivals(const Trace& trace, const StragglerOptions& options, const Trace* predicted) {
+    return Judge(trace, options).judge(predicted);
 }
 
 std::vector<std::string> describe(const Arrivals& arrivals) {
     std::vector<std::string> lines;
+    const auto is_straggler = [&](int rank) {
+        return std::find(arrivals.stragglers.begin(), arrivals.stragglers.end(), rank) !=
+               arrivals.stragglers.end();
+    };
     for (const int straggler : arrivals.stragglers) {
-        double late = 0;
+        const auto found = std::find_if(arrivals.ranks.begin(), arrivals.ranks.end(),
+                                        [&](const RankArrivals& rank) { return rank.rank == straggler; });
         std::vector<double> waits;
-        for (const RankArrivals& rank : arrivals.ranks) {
-            if (rank.rank == straggler) late = rank.late_s;
-            if (std::find(arrivals.stragglers.begin(), arrivals.stragglers.end(), rank.rank) ==
-                arrivals.stragglers.end())
-                waits.push_back(rank.waited_s);
+        for (const RankArrivals& rank : arrivals.ranks)
+            if (rank.collectives > 0 && !is_straggler(rank.rank)) waits.push_back(rank.waited_s);
+        std::string line;
+        if (found->by_prediction) {
+            line = fmt::format("rank {} takes {} longer than predicted at the pace of the others", straggler,
+                               format_duration(found->own_s));
+        } else if (2 * found->late_s < found->own_s) {
+            line = fmt::format("rank {} takes {} longer than the others with the same work", straggler,
+                               format_duration(found->own_s));
+        } else {
+            line =
+                fmt::format("rank {} arrives {} after the others", straggler, format_duration(found->late_s));
+            if (!waits.empty())
+                line += fmt::format(", who wait {} for it", format_duration(median(std::move(waits))));
         }
-        std::string line =
-            fmt::format("rank {} arrives {} after the others", straggler, format_duration(late));
-        if (!waits.empty())
-            line += fmt::format(", who wait {} for it", format_duration(median(std::move(waits))));
         lines.push_back(line + fmt::format(" (of a step of {})", format_duration(arrivals.step_s)));
     }
     return lines;

@@ -18,6 +18,9 @@ struct TraceEvent {
     SimTime arrival = 0;      // ready on this rank (a collective may start later, when the last rank arrives)
     SimTime start = 0;
     SimTime end = 0;
+    // Measured: what the rank waited for others since the end of its compute before, between both and inside
+    // of this one (collectives of its layers). 0 in simulations, and for what is no compute.
+    SimTime waited = 0;
 };
 
 // Memory held on a rank: one sample a change. Categories index Trace::memory_categories.

@@ -48,6 +48,7 @@ std::string event_text(const TraceEvent& event) {
     append(out, "step", event.step, 0);
     out += fmt::format(",\"index\":{}", event.index);
     append(out, "arrival_ps", event.arrival, event.start);
+    append(out, "waited_ps", event.waited, 0);
     return out + fmt::format(",\"start_ps\":{},\"end_ps\":{}}}", event.start, event.end);
 }
 
@@ -215,6 +216,7 @@ class TraceReader {
         event.end = o.integer("end_ps", -kMaxTime, kMaxTime);
         event.arrival = o.integer_or("arrival_ps", event.start, -kMaxTime, kMaxTime);
         if (event.end < event.start) o.error("end_ps", "the event ends before it starts");
+        event.waited = o.integer_or("waited_ps", 0, 0, kMaxTime);
         if (event.arrival > event.start) o.error("arrival_ps", "the event starts before it arrives");
         o.finish();
         return event;

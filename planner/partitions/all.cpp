@@ -16,10 +16,16 @@ std::int64_t compositions(int layers, int stages) {  // C(layers - 1, stages - 1
 
 }  // namespace
 
+std::int64_t listed_compositions(int layers, int stages) {
+    if (layers < stages || stages < 2) return 0;
+    const std::int64_t count = compositions(layers, stages);
+    return count > kMostPartitions ? 0 : count;
+}
+
 std::vector<std::vector<StageSpec>> all_partitions(const LayerGraph& graph, StageShapes shapes,
                                                    RecomputeMode recompute) {
     const int layers = graph.size(), stages = static_cast<int>(shapes.size());
-    if (layers < stages || stages < 2 || compositions(layers, stages) > kMostPartitions) return {};
+    if (listed_compositions(layers, stages) == 0) return {};
     std::vector<std::vector<StageSpec>> result;
     std::vector<int> cuts(static_cast<std::size_t>(stages) + 1);
     for (int s = 0; s < stages; ++s)

@@ -6,23 +6,20 @@
 
 namespace tw {
 
-namespace {
-
-// Forward and backward of every layer on one stage's devices, picoseconds.
-std::vector<double> layer_times(const LayerGraph& graph, const ShapeCost& shape, RecomputeMode recompute) {
-    std::vector<double> times;
-    for (int i = 0; i < graph.size(); ++i) {
-        const Layer& layer = graph.layer(i);
-        const bool recomputes = layer.role == LayerRole::Block || layer.role == LayerRole::Other;
-        const RecomputeMode mode = recomputes ? recompute : RecomputeMode::None;
-        const LayerCost& cost = shape.layers[static_cast<std::size_t>(layer.layer_class)];
-        times.push_back(static_cast<double>(cost.phase(mode, Opcode::Forward).device_time() +
-                                            cost.phase(mode, Opcode::Backward).device_time()));
-    }
-    return times;
+double layer_time(const Layer& layer, const ShapeCost& shape, RecomputeMode recompute) {
+    const bool recomputes = layer.role == LayerRole::Block || layer.role == LayerRole::Other;
+    const RecomputeMode mode = recomputes ? recompute : RecomputeMode::None;
+    const LayerCost& cost = shape.layers[static_cast<std::size_t>(layer.layer_class)];
+    return static_cast<double>(cost.phase(mode, Opcode::Forward).device_time() +
+                               cost.phase(mode, Opcode::Backward).device_time());
 }
 
-}  // namespace
+std::vector<double> layer_times(const LayerGraph& graph, const ShapeCost& shape, RecomputeMode recompute) {
+    std::vector<double> times;
+    for (int i = 0; i < graph.size(); ++i)
+        times.push_back(layer_time(graph.layer(i), shape, recompute));
+    return times;
+}
 
 std::vector<std::vector<StageSpec>> min_max_time_partitions(const LayerGraph& graph, StageShapes shapes,
                                                             RecomputeMode recompute) {

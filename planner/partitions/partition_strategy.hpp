@@ -23,6 +23,19 @@ struct PartitionStrategy {
 
 std::span<const PartitionStrategy> partition_strategies();
 
+// The uniform partition first, then what the strategies add to it, each once. They take the uniform one's
+// node groups.
+std::vector<std::vector<StageSpec>> distinct_partitions(const LayerGraph& graph, StageShapes shapes,
+                                                        std::vector<StageSpec> uniform,
+                                                        RecomputeMode recompute);
+
+// Forward and backward of a layer, and of every layer, on one stage's devices, picoseconds: what min-max
+// balances.
+double layer_time(const Layer& layer, const ShapeCost& shape, RecomputeMode recompute);
+std::vector<double> layer_times(const LayerGraph& graph, const ShapeCost& shape, RecomputeMode recompute);
+// How many compositions all_partitions() lists; 0 where there are too many.
+std::int64_t listed_compositions(int layers, int stages);
+
 // The bottleneck of layer times, each stage at the speed of its own devices: what min-max balances.
 std::vector<std::vector<StageSpec>> min_max_time_partitions(const LayerGraph& graph, StageShapes shapes,
                                                             RecomputeMode recompute);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "planner/partitions/partition_strategy.hpp"
@@ -13,6 +14,21 @@ std::span<const PartitionStrategy> partition_strategies() {
         {"all", "every composition of the layers, where there are few", all_partitions},
     }};
     return strategies;
+}
+
+std::vector<std::vector<StageSpec>> distinct_partitions(const LayerGraph& graph, StageShapes shapes,
+                                                        std::vector<StageSpec> uniform,
+                                                        RecomputeMode recompute) {
+    std::vector<std::vector<StageSpec>> result = {std::move(uniform)};
+    for (const PartitionStrategy& strategy : partition_strategies()) {
+        for (auto& partition : strategy.partitions(graph, shapes, recompute)) {
+            for (std::size_t s = 0; s < partition.size(); ++s)
+                partition[s].node_group = result.front()[s].node_group;
+            if (std::find(result.begin(), result.end(), partition) == result.end())
+                result.push_back(std::move(partition));
+        }
+    }
+    return result;
 }
 
 }  // namespace tw

@@ -30,8 +30,9 @@ bool has_protocol(NcclAlgorithm algorithm, Protocol protocol, const LinkRates& r
     return protocol == Protocol::Ll || rates.nvlink;  // LL128 relies on NVLink's 128-byte stores
 }
 
-double latency(NcclAlgorithm algorithm, Protocol protocol, const CollectiveTraffic& traffic,
-               const GroupPlacement& at, const NodeType& node, const LinkRates& rates) {
+double latency(NcclAlgorithm algorithm, Protocol protocol, CollectiveKind kind,
+               const CollectiveTraffic& traffic, const GroupPlacement& at, const NodeType& node,
+               const LinkRates& rates) {
     const std::size_t a = index_of(algorithm);
     const std::size_t p = index_of(protocol);
     const std::size_t g = index_of(rates.generation);
@@ -39,6 +40,13 @@ double latency(NcclAlgorithm algorithm, Protocol protocol, const CollectiveTraff
     if (algorithm == NcclAlgorithm::P2p)  // one group: the sends of all peers are in flight together
         return nccl::kP2pBase[g] + traffic.intra_steps * nccl::kP2pPeer[g] +
                std::min(traffic.inter_steps, 1.0) * inter;
+    const bool chain = kind == CollectiveKind::Broadcast || kind == CollectiveKind::Reduce;
+    if (chain && algorithm == NcclAlgorithm::Ring && at.nodes > 1) {
+        // Every rank's step counts as one between nodes, for Simple as the tree's, in the place of its chunks
+        // (tuning.cc, ncclTopoTuneModel).
+        const std::size_t row = protocol == Protocol::Simple ? index_of(NcclAlgorithm::Tree) : a;
+        return nccl::kBaseLatency[a][p] + at.size * std::max(nccl::kNetLatency[row][p], node.nic_latency_s);
+    }
     double base = nccl::kBaseLatency[a][p];
     double intra = (rates.nvlink ? nccl::kNvlinkLatency : nccl::kPciLatency)[a][p];
     if (protocol == Protocol::Ll) {
@@ -127,7 +135,7 @@ std::array<double, 3> nccl_seconds(const CollectiveAlgorithm& algorithm, Collect
     std::array<double, 3> seconds = {kNever, kNever, kNever};
     for (const Protocol p : kProtocols) {
         if (!has_protocol(row, p, rates)) continue;
-        double lat = latency(row, p, traffic, at, node, rates) + network_ramp;
+        double lat = latency(row, p, kind, traffic, at, node, rates) + network_ramp;
         if (p == Protocol::Simple) {
             if (row == NcclAlgorithm::Ring && kind == CollectiveKind::AllReduce && at.nodes > 1 &&
                 bytes / (nccl::kChannels[index_of(rates.generation)] * at.size) >= 64)

@@ -29,6 +29,35 @@ constexpr double kMegatronCompiledForward = (1420 + 35 * kDevice_us) / 7.7;
 constexpr double kMegatronCompiledBackward = (790 + 39 * kDevice_us) / 7.7;
 constexpr double kMegatronCheckpoint = 257 / 7.7;
 
+// Its mixture of experts in the place of the feed-forward network (core/transformer/moe: router, auxiliary
+// loss, token dispatcher, permutation), whose parts were counted on CPU tensors, not timed: calls of Python
+// functions (cProfile), aten operations and views. A call is 1.33 us forward and 2.4 us backward, where the
+// dense layer's 1079 and 685 us leave that much for each of its 603 and 123 calls beside 41 and 65 operations
+// (4.75 us) and 34 and 45 views (2.5 and 1.8 us).
+struct Counted {
+    double calls, operations, views;
+};
+constexpr double us(Counted c, double call, double view) {
+    return c.calls * call + c.operations * (4.75 + kDevice_us) + c.views * view;
+}
+constexpr double forward_of(Counted c) {
+    return us(c, 1.33, 2.5) / 7.7;
+}
+constexpr double backward_of(Counted c) {
+    return us(c, 2.4, 1.8) / 7.7;
+}
+// A layer with 2 experts takes 1212 calls, 60 operations and 73 views forward, 460, 97 and 69 backward; with
+// 8 experts 2282, 90 and 115, then 1294, 232 and 126. So without any, and for each (as one network of its
+// own):
+constexpr Counted kExpertsForward = {856, 50, 59}, kExpertsBackward = {182, 52, 50};
+constexpr Counted kExpertForward = {178, 5, 7}, kExpertBackward = {139, 22.5, 9.6};
+// Transformer Engine's GroupedLinear runs all experts of a rank as one network, two of its modules; each of
+// them takes for an expert its weight (__getattr__), a slice of the tokens and a product, then two products,
+// two slices, a fresh gradient and four calls that pass it on (pytorch/module/grouped_linear.py 2.11, forward
+// and backward).
+constexpr double kGroupForward = 2 * (1.33 + 2.5 + kDevice_us) / 7.7;
+constexpr double kGroupBackward = 2 * (4 * 1.33 + 2 * 1.8 + 1.1 + 2 * kDevice_us) / 7.7;
+
 bool is_collective(const Op& op) {
     return std::holds_alternative<CollectiveOp>(op.body);
 }
@@ -96,6 +125,21 @@ void spread(const std::vector<Op>& ops, double total, std::vector<double>& dispa
         dispatches[i] = is_collective(ops[i]) ? kCollective : total / kernels;
 }
 
+// A replay of two graphs (attention; router and what counts the tokens of each expert): Transformer Engine's
+// make_graphed_callables copies the input and replays, in one autograd function each.
+constexpr double kGraphs = 2 * (20 * 1.33 + 2 * 7.7) / 7.7;
+
+// Groups of a layer's grouped product: the experts of a rank; 0 where there are none.
+double experts_of(const LayerWork& work) {
+    double groups = 0;
+    for (const Op& op : work.forward) {
+        const auto* gemm = std::get_if<Gemm>(&op.body);
+        if (gemm != nullptr && op.name.rfind("moe.", 0) == 0 && op.name != "moe.router")
+            groups = std::max(groups, static_cast<double>(gemm->groups));
+    }
+    return groups;
+}
+
 double tensors_of(const LayerWork& work) {
     double tensors = 0;
     for (const Op& op : work.backward) {
@@ -113,7 +157,7 @@ double forward_dispatches(const LayerWork& work, const Op& op, HostCode code) {
     return code == HostCode::Kernels ? kTightLoop * op.host_dispatches : eager_forward(work, op);
 }
 
-LayerHost layer_host(const LayerWork& work, HostCode code) {
+LayerHost layer_host(const LayerWork& work, HostCode code, const HostExtras& extras) {
     LayerHost host;
     host.forward.resize(work.forward.size());
     host.backward.resize(work.backward.size());
@@ -129,8 +173,22 @@ LayerHost layer_host(const LayerWork& work, HostCode code) {
     if (code == HostCode::Transformers) host.forward.front() += kTransformersLayer;
     if (code == HostCode::Megatron || code == HostCode::MegatronCompiled) {
         const bool compiled = code == HostCode::MegatronCompiled;
-        spread(work.forward, compiled ? kMegatronCompiledForward : kMegatronForward, host.forward);
-        spread(work.backward, compiled ? kMegatronCompiledBackward : kMegatronBackward, host.backward);
+        double forward = compiled ? kMegatronCompiledForward : kMegatronForward;
+        double backward = compiled ? kMegatronCompiledBackward : kMegatronBackward;
+        const double experts = experts_of(work);
+        if (experts > 0 && extras.graphs_on_grace) {
+            forward = kGraphs + forward_of(kExpertForward) + experts * kGroupForward;
+            backward = kGraphs + backward_of(kExpertBackward) + experts * kGroupBackward;
+        } else if (experts > 0) {
+            forward += forward_of(kExpertsForward) + forward_of(kExpertForward) + experts * kGroupForward -
+                       kMegatronForward;
+            backward += backward_of(kExpertsBackward) + backward_of(kExpertBackward) +
+                        experts * kGroupBackward - kMegatronBackward;
+        }
+        spread(work.forward, forward + extras.uninitialised / 2, host.forward);
+        spread(work.backward,
+               backward + extras.uninitialised / 2 + extras.gradient_hook * host.parameter_tensors,
+               host.backward);
         host.recompute = kMegatronCheckpoint;
     }
     return host;
@@ -142,7 +200,9 @@ bool host_waits_for_device(const Op& op, HostCode code) {
 }
 
 double step_dispatches(double parameter_tensors, const FrameworkDefaults& framework) {
-    return 4 + parameter_tensors * framework.step_dispatches;
+    const HostExtras& extras = framework.host_extras;
+    return extras.step + extras.log_step +
+           parameter_tensors * (framework.step_dispatches + extras.log_tensor);
 }
 
 }  // namespace tw

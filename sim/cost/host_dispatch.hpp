@@ -24,12 +24,13 @@ struct LayerHost {
 
 // Dispatches of one forward operation of the layer.
 double forward_dispatches(const LayerWork& work, const Op& op, HostCode code);
-LayerHost layer_host(const LayerWork& work, HostCode code);
+LayerHost layer_host(const LayerWork& work, HostCode code, const HostExtras& extras = {});
 
-// Whether the host waits for the device before it dispatches this operation. Routing without a capacity makes
-// the experts' row counts on the device, and what follows is shaped by them: Megatron-Core moves them to the
-// host before the tokens (core/transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher,
-// cuda_sync_point). transformers 5.17 keeps them on the device (`_grouped_mm` with offsets).
+// Whether the host waits for the device before it dispatches this operation. Routing without a padded
+// capacity makes the experts' row counts on the device, and what follows is shaped by them: Megatron-Core
+// moves them to the host before the tokens (core/transformer/moe/token_dispatcher.py,
+// MoEAlltoAllTokenDispatcher, cuda_sync_point). transformers 5.17 keeps them on the device (`_grouped_mm`
+// with offsets).
 bool host_waits_for_device(const Op& op, HostCode code);
 
 // Dispatches of one optimizer step over so many tensors.

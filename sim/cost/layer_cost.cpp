@@ -1,5 +1,9 @@
 #include "sim/cost/layer_cost.hpp"
 
+#include <algorithm>
+#include <cmath>
+
+#include "models/hardware/scatter.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/cost/host_dispatch.hpp"
 
@@ -62,7 +66,10 @@ OpCost op_cost(const CostContext& c, const Op& op, double dispatches) {
     } else {
         const KernelEstimate estimate = kernel_time(*c.profile, op);
         cost.seconds = estimate.seconds * (c.one_thread ? slowdown(*c.one_thread, op) : 1);
-        cost.sigma_s = cost.seconds * estimate.sigma;
+        const double scatter = std::min(estimate.sigma, kernel_scatter(*c.profile, op));
+        cost.scatter_s = cost.seconds * scatter;
+        cost.sigma_s =
+            cost.seconds * std::sqrt(std::max(0.0, estimate.sigma * estimate.sigma - scatter * scatter));
         if (c.one_thread) cost.seconds += c.one_thread->operation_s;
         cost.out_of_range = estimate.out_of_range;
         cost.source = source_of(op);
@@ -83,7 +90,7 @@ class PhaseBuilder {
         auto& comm = phase_.matrix.row(CostStream::Comm);
         if (host_waits_for_device(op, context_.host)) host = max_rows(host, compute);
         host = add_to_row(host, cost.host);
-        phase_.uncertainty.add(cost.source, cost.sigma_s);
+        phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
         phase_.out_of_range |= cost.out_of_range;
         if (op.joins) compute = max_rows(compute, comm);
         if (const auto* call = std::get_if<CollectiveOp>(&op.body)) {
@@ -118,7 +125,7 @@ class PhaseBuilder {
         if (context_.one_thread) comm = max_rows(comm, compute);
         comm = add_to_row(max_rows(comm, host), cost.time);
         compute = max_rows(compute, comm);
-        phase_.uncertainty.add(cost.source, cost.sigma_s);
+        phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
         count(phase_.dp, cost.seconds, bytes, false);
     }
 
@@ -126,7 +133,7 @@ class PhaseBuilder {
         auto& compute = phase_.matrix.row(CostStream::Compute);
         compute = add_to_row(compute, cost.time);
         phase_.kernel_s += cost.seconds;
-        phase_.uncertainty.add(cost.source, cost.sigma_s);
+        phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
     }
 
     // A reduction of what compute has just made; nothing in this stage waits for it.
@@ -135,7 +142,7 @@ class PhaseBuilder {
         auto& compute = phase_.matrix.row(CostStream::Compute);
         comm = add_to_row(max_rows(comm, compute), cost.time);
         if (context_.one_thread) compute = comm;
-        phase_.uncertainty.add(cost.source, cost.sigma_s);
+        phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
         count(phase_.dp, cost.seconds, bytes, false);
     }
 
@@ -163,7 +170,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
     const std::vector<Op> none;
     const std::vector<Op>& by_op = work.by_op ? work.by_op->again : none;
     std::vector<OpCost> forward(work.forward.size()), backward(work.backward.size()), again(by_op.size());
-    const LayerHost dispatches = layer_host(work, context.host);
+    const LayerHost dispatches = layer_host(work, context.host, context.host_extras);
     for (std::size_t i = 0; i < again.size(); ++i)
         again[i] = op_cost(context, by_op[i], forward_dispatches(work, by_op[i], context.host));
     for (std::size_t i = 0; i < forward.size(); ++i)

@@ -25,6 +25,7 @@ struct CostContext {
     AxisSet free_axes = {};          // what-if: communication along these takes no time
     double dispatch_s = 0;           // host seconds of one dispatch (sim/cost/host_dispatch.hpp)
     HostCode host = HostCode::Kernels;
+    HostExtras host_extras = {};
     std::optional<OneThread> one_thread;  // set: kernels, dispatches and collectives take turns
     bool launch_blocking = false;         // the host waits for every kernel
     bool overlap_tp = false;              // tensor-parallel collectives run beside the GEMM that follows them
@@ -42,7 +43,8 @@ struct CostContext {
 struct OpCost {
     SimTime time = 0;
     SimTime host = 0;
-    double seconds = 0, sigma_s = 0;
+    double seconds = 0, sigma_s = 0,
+           scatter_s = 0;  // sigma_s: without the scatter (models/hardware/scatter.hpp)
     ErrorSource source = ErrorSource::Gemm;
     bool out_of_range = false;
 };

@@ -6,8 +6,19 @@ namespace tw {
 
 double Uncertainty::sigma() const {
     double sum = 0;
-    for (const double s : seconds)
-        sum += s * s;
+    for (std::size_t i = 0; i < kErrorSources; ++i)
+        sum += seconds[i] * seconds[i] + scatter_squared[i];
+    return std::sqrt(sum);
+}
+
+double sigma_of_difference(const Uncertainty& a, const Uncertainty& b, bool same_kernels) {
+    double sum = 0;
+    for (std::size_t i = 0; i < kErrorSources; ++i) {
+        const double shared = a.seconds[i] - b.seconds[i];
+        const double repeated = std::sqrt(a.scatter_squared[i]) - std::sqrt(b.scatter_squared[i]);
+        const bool alike = same_kernels && i != static_cast<std::size_t>(ErrorSource::Framework);
+        sum += shared * shared + (alike ? repeated * repeated : a.scatter_squared[i] + b.scatter_squared[i]);
+    }
     return std::sqrt(sum);
 }
 

@@ -24,16 +24,34 @@ enum class ErrorSource : std::size_t {
 };
 inline constexpr std::size_t kErrorSources = 9;
 
-// Seconds that an error source could be off by, one standard deviation.
+// Seconds that an error source could be off by, one standard deviation: what is wrong the same way for all of
+// its kernels, and the squares of what is another for each kernel and shape (repeated kernels repeat it).
 struct Uncertainty {
     std::array<double, kErrorSources> seconds{};
-    void add(ErrorSource source, double s) { seconds[static_cast<std::size_t>(source)] += s; }
+    std::array<double, kErrorSources> scatter_squared{};
+    void add(ErrorSource source, double s, double scatter = 0) {
+        seconds[static_cast<std::size_t>(source)] += s;
+        scatter_squared[static_cast<std::size_t>(source)] += scatter * scatter;
+    }
     void add(const Uncertainty& other, double times = 1) {
-        for (std::size_t i = 0; i < kErrorSources; ++i)
+        for (std::size_t i = 0; i < kErrorSources; ++i) {
             seconds[i] += other.seconds[i] * times;
+            scatter_squared[i] += other.scatter_squared[i] * times * times;
+        }
+    }
+    void scale(double factor) {
+        for (std::size_t i = 0; i < kErrorSources; ++i) {
+            seconds[i] *= factor;
+            scatter_squared[i] *= factor * factor;
+        }
     }
     [[nodiscard]] double sigma() const;  // root of the sum of squares
 };
+
+// One standard deviation of the difference of two predictions for one model on one cluster, whose errors are
+// alike: what is wrong the same way for all kernels cancels but for the seconds in which the two differ, and
+// so does the scatter where both run the same kernels. What the framework does to one plan alone does not.
+double sigma_of_difference(const Uncertainty& a, const Uncertainty& b, bool same_kernels);
 
 struct PhaseCost {
     MaxPlus matrix = MaxPlus::identity();

@@ -120,7 +120,38 @@ PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
         norm_ = transfer(Axis::Dp, CollectiveKind::AllReduce, 4.0,
                          placement_.group({Axis::Tp, Axis::Cp, Axis::Dp, Axis::Pp}), 0);
     }
+    // The executor squares its gradients when the norm begins (real_exec/runtime/executor_sync.cpp): in its
+    // traces they are the norm's, not the update's. The ranks meet behind the one with the most of them.
+    std::vector<double> squares(links_.size(), 0);
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+        if (!shapes_[s]->executor) continue;
+        double tensors = 0;
+        for (const StageSegment& segment : segments[s])
+            tensors +=
+                shapes_[s]->parameter_tensors[static_cast<std::size_t>(segment.layer_class)] * segment.count;
+        const HardwareProfile& profile = environment.profile(plan.stages[s].node_group);
+        const OneThread thread = one_thread(profile, placement_.world() > 1);
+        Op op;
+        op.body = executor_op(
+            ExecutorKernel::SquareSum, 1,
+            updated_parameters(plan, stages_[s]->dense_parameters, stages_[s]->expert_parameters), 4);
+        squares[ranks[s]] += kernel_time(profile, op).seconds * thread.memory + tensors * thread.operation_s;
+    }
+    norm_.seconds += *std::max_element(squares.begin(), squares.end());
 }
+
+namespace {
+
+// What stands before a forward: the host reads the batch's sizes back, so that it is behind the device, and
+// has so many dispatches to make.
+PhaseCost batch_prologue(SimTime host_time) {
+    PhaseCost phase;
+    auto& host = phase.matrix.row(CostStream::Host);
+    host = add_to_row(max_rows(host, phase.matrix.row(CostStream::Compute)), host_time);
+    return phase;
+}
+
+}  // namespace
 
 StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
                                   const std::vector<StageSegment>& segments) const {
@@ -130,9 +161,23 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     const NodeType& node = environment_.node_group(group).type;
     StageCostSet c;
     c.forward = stage_cost(shape.layers, segments, Opcode::Forward);
+    const FrameworkDefaults& framework = framework_defaults(plan_.framework);
+    if (framework.batch_read_back) {
+        PhaseCost forward =
+            batch_prologue(to_sim_time(Seconds(framework.batch_dispatches * environment_.dispatch_s)));
+        forward.append(c.forward);
+        c.forward = forward;
+    }
     c.backward = stage_cost(shape.layers, segments, Opcode::Backward);
     c.backward_input = stage_cost(shape.layers, segments, Opcode::BackwardInput);
     c.backward_weight = stage_cost(shape.layers, segments, Opcode::BackwardWeight);
+    const HostExtras& extras = framework_defaults(plan_.framework).host_extras;
+    if (s == 0 || s + 1 == plan_.stage_count()) {
+        PhaseCost microbatch;
+        auto& host = microbatch.matrix.row(CostStream::Host);
+        host = add_to_row(host, sim_time(extras.microbatch * environment_.dispatch_s));
+        c.forward.append(microbatch);
+    }
     double saved = 0, tensors = 0;
     for (const StageSegment& segment : segments) {
         tensors += shape.parameter_tensors[static_cast<std::size_t>(segment.layer_class)] * segment.count;
@@ -142,7 +187,7 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         saved += saved_bytes(work, segment.recompute) * segment.count;
     }
 
-    c.step_dispatches = step_dispatches(tensors, framework_defaults(plan_.framework));
+    c.step_dispatches = step_dispatches(tensors, framework);
 
     if (environment_.graph.tied_embeddings && plan_.mesh.pp == 1 && s + 1 == plan_.stage_count()) {
         // The head's projection is the embedding's table: one tensor where one rank holds both.
@@ -161,6 +206,12 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         c.optimizer_s += plan_.offload_optimizer * traffic.offload_bytes / node.pcie_bandwidth.value;
     }
     c.optimizer_sigma_s = update.seconds * update.sigma + norm.seconds * norm.sigma;
+    if (framework.bucket_copy_bytes > 0 && plan_.mesh.dp * plan_.mesh.cp > 1) {
+        c.optimizer_s +=
+            memory_kernel(profile, MemoryOpKind::Copy,
+                          framework.bucket_copy_bytes * (c.dense_parameters + c.expert_parameters))
+                .seconds;
+    }
     if (shape.executor) {
         const double parameters = c.dense_parameters + c.expert_parameters;
         const double updated = updated_parameters(plan_, c.dense_parameters, c.expert_parameters);
@@ -175,8 +226,7 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         // else 28.
         const bool copy = bytes_per_element(plan_.precision.compute) < 4;
         c.optimizer_s = seconds(ExecutorKernel::OptimizerUpdate, updated, copy ? 30.0 / 7 : 4) +
-                        seconds(ExecutorKernel::SquareSum, updated, 4) +
-                        seconds(ExecutorKernel::Fill, held, 4) + 3 * tensors * thread.operation_s;
+                        seconds(ExecutorKernel::Fill, held, 4) + 2 * tensors * thread.operation_s;
     }
     c.stash_s = memory_kernel(profile, MemoryOpKind::Copy,
                               2.0 * (c.dense_parameters + c.expert_parameters) *
@@ -206,6 +256,17 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
             }
             const int shard = plan_.zero_shard > 0 ? std::min(plan_.zero_shard, size) : size;
             const GroupPlacement inner = shard == size ? whole : placement_.shard_group(axes, shard);
+            if (plan_.zero_stage == 1 && framework.zero1_by_tensor) {
+                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire, whole, group));
+                const double owners = std::max(1.0, std::min(static_cast<double>(shard), tensors));
+                TransferCost updated = transfer(Axis::Dp, CollectiveKind::Broadcast,
+                                                parameters * element / owners, inner, group);
+                updated.seconds *= owners;
+                updated.sigma_s *= owners;
+                updated.bytes *= owners;
+                add(c.parameter_gather, updated);
+                return;
+            }
             // The executor scatters each layer's gradients inside its backward (sim/cost/shape_cost.cpp).
             if (!(shape.executor && plan_.zero_stage == 2))
                 add(c.gradient_sync,
@@ -235,7 +296,7 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         const int from = (ra + 1) % plan_.mesh.pp == rb ? ra : rb;
         const double bytes = environment_.graph.cut_bytes(cut, shape.shape);
         const bool replicated = plan_.mesh.tp > 1 && !shape.shape.sequence_parallel;
-        const bool scattered = replicated && framework_defaults(plan_.framework).scatter_gather;
+        const bool scattered = replicated && framework.scatter_gather;
         TransferCost cost =
             transfer(Axis::Pp, CollectiveKind::SendRecv, scattered ? bytes / plan_.mesh.tp : bytes,
                      links_[static_cast<std::size_t>(from)], group);
@@ -341,6 +402,12 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
         return InstructionCost{d, dispatch, dispatch + d};
     };
     const auto kernel = wire;
+    const auto between_stages = [&](double seconds) {
+        const SimTime d = sim_time(seconds);
+        const SimTime host =
+            sim_time(framework_defaults(plan_.framework).host_extras.transfer * environment_.dispatch_s);
+        return InstructionCost{d, host, host + d};
+    };
     switch (key.opcode) {
         case Opcode::Forward:
             return phase(c.forward, 1);
@@ -363,12 +430,12 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
         }
         case Opcode::SendActivation:
         case Opcode::RecvGrad:
-            return wire(key.opcode == Opcode::RecvGrad ? stage(key.stage2).send_gradient.seconds
-                                                       : c.send_activation.seconds);
+            return between_stages(key.opcode == Opcode::RecvGrad ? stage(key.stage2).send_gradient.seconds
+                                                                 : c.send_activation.seconds);
         case Opcode::RecvActivation:
-            return wire(stage(key.stage2).send_activation.seconds);
+            return between_stages(stage(key.stage2).send_activation.seconds);
         case Opcode::SendGrad:
-            return wire(c.send_gradient.seconds);
+            return between_stages(c.send_gradient.seconds);
         case Opcode::AllReduce:
             if (key.group > 0) return wire(tied_.seconds);
             return wire(c.gradient_sync.seconds / parts);

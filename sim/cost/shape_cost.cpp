@@ -31,6 +31,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(w.fused_elementwise);
     add(w.autocast);
     add(w.composite_norms);
+    add(w.norms_of_copies);
     add(w.grad_accumulation_fused);
     add(w.gradient_fp32);
     add(w.padded_vocab);
@@ -52,6 +53,9 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add_real(k.reduce_copy_bytes);
     add(k.node_group);
     add(k.host);
+    add(k.host_extras.graphs_on_grace);
+    add_real(k.host_extras.gradient_hook);
+    add_real(k.host_extras.uninitialised);
     add(k.own_executor);
     add(k.crowded);
     add(k.zero2);
@@ -94,6 +98,7 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
     key.gradient_bytes = bytes_per_element(plan.precision.gradient_reduce);
     key.node_group = node_group;
     key.host = defaults.host;
+    key.host_extras = defaults.host_extras;
     key.own_executor = defaults.own_executor;
     key.crowded = placement.world() > 1;
     return key;
@@ -111,6 +116,9 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     context.etp = key.etp;
     context.dispatch_s = environment.dispatch_s;
     context.host = key.host;
+    context.host_extras = key.host_extras;
+    const std::string& device = environment.node_group(key.node_group).device.name;
+    context.host_extras.graphs_on_grace &= device.rfind("gb", 0) == 0 || device.rfind("gh", 0) == 0;
     context.free_axes = environment.free_axes;
     context.overlap_tp = key.overlap_tp;
     context.launch_blocking = key.launch_blocking;

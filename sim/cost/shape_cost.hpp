@@ -34,6 +34,7 @@ struct ShapeKey {
     double gather_copy_bytes = 0, reduce_copy_bytes = 0;
     int node_group = 0;
     HostCode host = HostCode::Kernels;
+    HostExtras host_extras = {};
     bool own_executor = false;  // the framework's; it takes effect on processors
     bool crowded = false;       // more than one rank: neighbours compute too
     bool zero2 = false;         // with own_executor: each layer's backward scatters its gradients

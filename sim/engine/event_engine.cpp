@@ -146,7 +146,7 @@ void EventEngine::make_ready(std::uint32_t step, std::uint32_t e) {
     ++out_->counts.nodes;
     const FlowTable::Flow* flow = flows_ != nullptr ? flows_->flow(slot) : nullptr;
     if (flow != nullptr && d > flow->latency) {
-        heap_.push({end - d, step * entities_ + e, kStart});
+        heap_.push({end - d, step * entities_ + e, -1 - static_cast<FairShare::FlowId>(step)});
         return;
     }
     time[c.lane_count + e] = end;
@@ -186,7 +186,8 @@ void EventEngine::propagate() {
 }
 
 void EventEngine::start_flow(const Event& event) {
-    const std::uint32_t step = event.entity / entities_, e = event.entity % entities_;
+    const auto step = static_cast<std::uint32_t>(-1 - event.flow);
+    const std::uint32_t e = event.entity - step * entities_;
     const StepCosts& costs = steps_[step];
     const std::uint32_t slot = compiled_.slot[e];
     const SimTime d = costs.node_duration.empty() ? costs.table->duration[slot] : costs.node_duration[e];
@@ -194,18 +195,18 @@ void EventEngine::start_flow(const Event& event) {
     const FairShare::FlowId id = share_.add(flows_->links(*flow), flow->demand);
     if (static_cast<std::size_t>(id) >= active_.size()) active_.resize(static_cast<std::size_t>(id) + 1);
     active_[static_cast<std::size_t>(id)] = {
-        event.entity, flow, static_cast<double>(d - flow->latency), 0, event.time, kNever, false};
+        event.entity, step, e, flow, static_cast<double>(d - flow->latency), 0, event.time, kNever, false};
     ++out_->counts.flows;
 }
 
 void EventEngine::end_flow(const Event& event) {
     ActiveFlow& active = active_[static_cast<std::size_t>(event.flow)];
     if (active.entity != event.entity || active.end != event.time) return;  // its rate has changed since
-    const std::uint32_t step = event.entity / entities_, e = event.entity % entities_;
-    out_->time[step * out_->entries + compiled_.lane_count + e] = event.time + active.flow->latency;
+    out_->time[active.step * out_->entries + compiled_.lane_count + active.node] =
+        event.time + active.flow->latency;
     active.entity = kNone;
     share_.remove(event.flow);
-    known_.push_back({step, e});
+    known_.push_back({active.step, active.node});
     propagate();
 }
 
@@ -260,7 +261,7 @@ void EventEngine::run(std::span<const StepCosts> steps, EventRun& out) {
         while (!heap_.empty() && heap_.top().time == now) {
             const Event event = heap_.top();
             heap_.pop();
-            if (event.flow == kStart) {
+            if (event.flow < 0) {
                 start_flow(event);
             } else {
                 end_flow(event);

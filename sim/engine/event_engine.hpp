@@ -95,22 +95,22 @@ class EventEngine {
   private:
     struct Event {
         SimTime time = 0;
-        std::uint32_t entity = 0;  // step * entities + entity
-        FairShare::FlowId flow = kStart;
+        std::uint32_t entity = 0;    // step * entities + entity
+        FairShare::FlowId flow = 0;  // that ends; below 0: -1 - step of one that starts
+        // Without branches: which of two events is first is anybody's guess.
         bool operator<(const Event& other) const {
-            return time < other.time || (time == other.time && entity < other.entity);
+            return ((time < other.time) | ((time == other.time) & (entity < other.entity))) != 0;
         }
     };
     struct ActiveFlow {
-        std::uint32_t entity = 0;
+        std::uint32_t entity = 0;  // as its event's
+        std::uint32_t step = 0, node = 0;
         const FlowTable::Flow* flow = nullptr;
         double remaining = 0;  // picoseconds at full rate, at `since`
         double speed = 0;      // share of the demand
         SimTime since = 0, end = 0;
         bool slowed = false;
     };
-    static constexpr FairShare::FlowId kStart = -1;
-
     void link();
     void make_host_offsets(std::span<const StepCosts> steps);
     struct Known {

@@ -38,7 +38,7 @@ StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& p
     const bool first = s == 0, last = s + 1 == plan.stage_count();
     const double element = bytes_per_element(plan.precision.compute);
     const double gradient = plan.precision.gradient_fp32 ? 4 : element;
-    const int replicas = plan.mesh.dp * plan.mesh.cp;
+    const int replicas = plan.zero_shard > 0 ? plan.zero_shard : plan.mesh.dp * plan.mesh.cp;
     const double gathered = plan.zero_stage == 3 ? element : 0;  // of a parameter whose layer is at work
     const double whole = plan.zero_stage >= 2 ? gradient : 0;
     // Tokens and targets, 32 bits each: the microbatch's own, and the host's while a forward begins.

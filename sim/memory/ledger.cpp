@@ -114,26 +114,6 @@ static StageFootprint footprint_of(const Environment& environment, const Paralle
     return stage_footprint(environment.graph, plan.stages[static_cast<std::size_t>(s)], shape);
 }
 
-std::vector<double> activation_limits(const Environment& environment, const ParallelPlan& plan,
-                                      const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage) {
-    std::vector<double> dense(static_cast<std::size_t>(plan.mesh.pp), 0), expert(dense), transient(dense);
-    for (int s = 0; s < costs.stages(); ++s) {
-        const auto r = static_cast<std::size_t>(rank_of_stage[static_cast<std::size_t>(s)]);
-        dense[r] += costs.stage(s).dense_parameters;
-        expert[r] += costs.stage(s).expert_parameters;
-        const StageFootprint f = footprint_of(environment, plan, costs, s);
-        transient[r] = std::max({transient[r], f.transient_forward, f.transient_backward});
-    }
-    std::vector<double> limits;
-    for (std::size_t r = 0; r < dense.size(); ++r) {
-        const Device& device = rank_device(environment, plan, rank_of_stage, static_cast<int>(r));
-        limits.push_back(std::max(0.0, environment.usable_memory(device) - device_overhead(plan, device) -
-                                           model_state_bytes(plan, dense[r], expert[r]).device() -
-                                           transient[r]));
-    }
-    return limits;
-}
-
 namespace {
 
 struct Footprints {
@@ -203,6 +183,58 @@ MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan,
         base.peak_instructions.push_back(peak.instruction);
     }
     return base;
+}
+
+namespace {
+
+constexpr std::int64_t kActivationSteps = 4;  // of one microbatch's activations
+
+// For each rank the most steps of activations that fit beside `transient` of its largest stage; `more` steps
+// are added.
+template <class Transient>
+std::vector<double> most_activations(const Environment& environment, const ParallelPlan& plan,
+                                     const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage,
+                                     int more, const Transient& transient) {
+    const MemoryBase base =
+        memory_base(environment, plan, costs, rank_of_stage, one_in_flight_profile(rank_of_stage));
+    const Footprints footprint = footprints(environment, plan, costs);
+    std::vector<double> activations(base.ranks.size(), 0), beside(base.ranks.size(), 0);
+    for (std::size_t s = 0; s < footprint.stages.size(); ++s) {
+        const std::size_t r = rank_of_stage[s];
+        activations[r] += footprint.stages[s].activations;
+        beside[r] = std::max(beside[r], transient(footprint.stages[s]));
+    }
+    std::vector<double> most;
+    for (std::size_t r = 0; r < base.ranks.size(); ++r) {
+        RankFootprint f = base.ranks[r];
+        f.transient = beside[r];
+        const auto bytes = [&](std::int64_t steps) {
+            return activations[r] * static_cast<double>(steps) / static_cast<double>(kActivationSteps);
+        };
+        std::int64_t fits = 0, too_many = kActivationSteps * plan.microbatches + 1;
+        while (fits + 1 < too_many) {
+            const std::int64_t steps = fits + (too_many - fits) / 2;
+            f.activations = bytes(steps);
+            (rank_memory(plan, f).device <= f.capacity ? fits : too_many) = steps;
+        }
+        most.push_back(bytes(fits + more));
+    }
+    return most;
+}
+
+}  // namespace
+
+std::vector<double> activation_limits(const Environment& environment, const ParallelPlan& plan,
+                                      const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage) {
+    return most_activations(environment, plan, costs, rank_of_stage, 0, [](const StageFootprint& f) {
+        return std::max({f.transient_forward, f.transient_backward_input, f.transient_backward_weight});
+    });
+}
+
+std::vector<double> activation_room(const Environment& environment, const ParallelPlan& plan,
+                                    const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage) {
+    return most_activations(environment, plan, costs, rank_of_stage, 1,
+                            [](const StageFootprint& f) { return f.transient_forward; });
 }
 
 MemoryTotals memory_totals(const ParallelPlan& plan, const MemoryBase& base) {

@@ -41,9 +41,13 @@ struct DynamicPeak {
 DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
                          const std::vector<double>& parameter_bytes);
 
-// Bytes that each pipeline rank has left for activations: what drives memory-limited orders.
+// Bytes that each pipeline rank has left for activations, in quarters of a microbatch's: what drives
+// memory-limited orders. Whatever holds no more fits.
 std::vector<double> activation_limits(const Environment& environment, const ParallelPlan& plan,
                                       const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage);
+// No order with one stage a rank that fits holds more: activations are at their most while a forward runs.
+std::vector<double> activation_room(const Environment& environment, const ParallelPlan& plan,
+                                    const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage);
 
 // The whole ledger, one entry a pipeline rank.
 std::vector<StageMemory> memory_ledger(const Environment& environment, const ParallelPlan& plan,

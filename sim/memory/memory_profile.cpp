@@ -219,4 +219,20 @@ std::vector<RankMemoryProfile> memory_profile(const ComputeOrder& order) {
     return profiles;
 }
 
+std::vector<RankMemoryProfile> one_in_flight_profile(std::span<const std::uint16_t> rank_of_stage) {
+    ComputeOrder order;
+    order.stages = static_cast<int>(rank_of_stage.size());
+    for (std::size_t s = 0; s < rank_of_stage.size(); ++s) {
+        const std::size_t rank = rank_of_stage[s];
+        if (order.ranks.size() <= rank) order.ranks.resize(rank + 1);
+        for (const Opcode opcode : {Opcode::Forward, Opcode::BackwardInput, Opcode::BackwardWeight}) {
+            Action action;
+            action.opcode = opcode;
+            action.stage = static_cast<std::uint16_t>(s);
+            order.ranks[rank].push_back(action);
+        }
+    }
+    return memory_profile(order);
+}
+
 }  // namespace tw

@@ -56,5 +56,8 @@ struct RankMemoryProfile {
 std::vector<RankMemoryProfile> memory_profile(const Schedule& schedule);
 // Of an order that is not lowered yet: the same, unless passes stash or offload.
 std::vector<RankMemoryProfile> memory_profile(const ComputeOrder& order);
+// Of an order that splits backwards and runs one microbatch at a time through stages on these ranks: any
+// order of them holds as much at some moment.
+std::vector<RankMemoryProfile> one_in_flight_profile(std::span<const std::uint16_t> rank_of_stage);
 
 }  // namespace tw

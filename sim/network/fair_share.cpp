@@ -44,7 +44,7 @@ FairShare::FlowId FairShare::add(std::span<const LinkId> links, double demand) {
         free_.pop_back();
     }
     Flow& flow = at(flows_, id);
-    flow.links.assign(links.begin(), links.end());
+    flow.links.assign(links);
     for (const LinkId link : links) {
         TW_CHECK(has(links_, link));
         demand = std::min(demand, at(links_, link).capacity);
@@ -119,7 +119,21 @@ void FairShare::solve() {
     if (touched_.size() > 1) std::sort(touched_.begin(), touched_.end());
 }
 
+// One crowded link alone: its flows share it evenly, where none asks for less than its share.
+bool FairShare::fill_link(Link& link) {
+    const double level = link.capacity / static_cast<double>(link.flows.size());
+    for (const FlowId id : link.flows)
+        if (at(flows_, id).demand < level) return false;
+    for (const FlowId id : link.flows) {
+        at(flows_, id).rate = level;
+        at(flows_, id).open = false;
+    }
+    link.in_component = false;
+    return true;
+}
+
 void FairShare::fill() {
+    if (component_.size() == 1 && fill_link(at(links_, component_.front()))) return;
     open_.clear();
     for (const FlowId id : touched_)
         if (at(flows_, id).open) open_.push_back(id);

@@ -7,6 +7,8 @@
 // While no link is crowded, adding and removing a flow costs a few nanoseconds a link.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <span>
 #include <vector>
@@ -55,8 +57,30 @@ class FairShare {
         bool in_component = false;
         [[nodiscard]] bool crowded() const { return demand > capacity * (1 + kSlack); }
     };
+    // A flow crosses few links: beside the flow itself they are nearer than in an allocation of their own.
+    class Route {
+      public:
+        void assign(std::span<const LinkId> links) {
+            size_ = links.size();
+            if (size_ <= near_.size()) {
+                std::copy(links.begin(), links.end(), near_.begin());
+            } else {
+                far_.assign(links.begin(), links.end());
+            }
+        }
+        void clear() { size_ = 0; }
+        [[nodiscard]] const LinkId* begin() const {
+            return size_ <= near_.size() ? near_.data() : far_.data();
+        }
+        [[nodiscard]] const LinkId* end() const { return begin() + size_; }
+
+      private:
+        std::size_t size_ = 0;
+        std::array<LinkId, 4> near_{};
+        std::vector<LinkId> far_;
+    };
     struct Flow {
-        std::vector<LinkId> links;
+        Route links;
         double demand = 0;  // no more than its narrowest link takes
         double rate = 0;
         bool live = false;
@@ -67,6 +91,7 @@ class FairShare {
 
     void mark(LinkId id);
     void fill();
+    bool fill_link(Link& link);
 
     std::vector<Link> links_;
     std::vector<Flow> flows_;

@@ -126,7 +126,8 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     report.plan = plan;
     report.boundary = schedule.boundary;
     report.step_time_s = seconds(times.period);
-    report.step_time_sigma_s = step_sigma(plan, costs, schedule, times.period);
+    report.uncertainty = step_uncertainty(plan, costs, schedule, times.period);
+    report.step_time_sigma_s = report.uncertainty.sigma();
     report.makespan_s = seconds(times.makespan);
     if (!times.steady)
         report.warnings.emplace_back(

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "plan/parallel_plan.hpp"
 #include "plan/trace/trace.hpp"
+#include "sim/cost/phase_cost.hpp"
 
 namespace tw {
 
@@ -67,6 +68,7 @@ struct SimulationReport {
     ParallelPlan plan;
     double step_time_s = 0;        // the steady period
     double step_time_sigma_s = 0;  // one standard deviation of the prediction
+    Uncertainty uncertainty;       // what it is made of
     double makespan_s = 0;         // an isolated step
     StepBoundary boundary = StepBoundary::Barrier;
     double tokens_per_s = 0;  // images per second where the model counts images

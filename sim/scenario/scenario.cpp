@@ -1,11 +1,14 @@
 #include "sim/scenario/scenario.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <tuple>
+
+#include <fmt/format.h>
 
 #include "plan/check_plan.hpp"
 #include "sim/cost/shape_cost.hpp"
@@ -97,6 +100,27 @@ Machines run_machines(const Schedule& schedule, const CompiledSchedule& compiled
             result.waits[i] += waits[i / members];
     }
     return result;
+}
+
+// SimTime holds 106 days: a run of every step as the slowest rank and the slowest interface make it, with
+// draws of jitter 3.5 deviations out, stays within 23 of them; the rest is for what shares a link.
+Status check_length(double clean_step_s, int steps, const Scenario& scenario) {
+    constexpr double kLongestRun = 2e6, kFarDraw = 3.5;
+    double factor = 1, rate = 1, delays_s = 0;
+    for (const Scenario::SlowRank& slow : scenario.slow_ranks)
+        factor = std::max(factor, slow.time_factor);
+    for (const Scenario::SlowNic& slow : scenario.slow_nics)
+        rate = std::min(rate, slow.rate_factor);
+    for (const Scenario::Delay& delay : scenario.delays)
+        delays_s += delay.seconds;
+    const double sigma = std::max(scenario.jitter.compute_sigma, scenario.jitter.communication_sigma);
+    const double jitter = std::exp(kFarDraw * std::sqrt(std::log1p(sigma * sigma)));
+    const double run_s = steps * (clean_step_s * factor / rate * jitter + delays_s);
+    if (run_s <= kLongestRun) return ok();
+    return Error{ErrorCode::Usage,
+                 fmt::format("{} steps may take {:.0f} days, at most {:.0f} are simulated", steps,
+                             run_s / 86400, kLongestRun / 86400),
+                 "scenario", "fewer steps, or less that slows them"};
 }
 
 std::vector<int> conditions_of(const RankConditions& ranks, const NicTable& nics) {
@@ -226,6 +250,9 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
                      "scenario",
                      most_steps > 0 ? "at most " + std::to_string(most_steps) + " steps" : "a smaller plan"};
     }
+    const int simulated = std::max(alone.steps, warm_up(alone) + scenario.steps);
+    if (const Status length = check_length(clean.mean_step_s, simulated, scenario); !length)
+        return length.errors();
     const Machines real = run(compiled, expansion, ranks, nics, scenario, scenario.steps);
 
     result.step_s = real.step_s;

@@ -5,6 +5,7 @@
 
 #include "plan/frameworks/executor_work.hpp"
 #include "plan/stage_program/stage_program.hpp"
+#include "sim/cost/crowd_wait.hpp"
 #include "sim/engine/event_engine.hpp"
 
 namespace tw {
@@ -42,28 +43,28 @@ Result<double> shared_core_step(const Simulator& simulator, const ParallelPlan& 
     FlowTable flows(lowered.compiled, {share});
     const std::array<int, 1> link = {0};
     const int world = plan.mesh.dp * plan.mesh.tp * plan.mesh.cp * plan.mesh.pp;
-    const double wait =
-        world > cores ? host_dispatch_seconds(simulator.environment().profile(0), "crowd").value_or(0) : 0;
+    const CrowdWait waits = world > cores ? crowd_wait(simulator.environment().profile(0)) : CrowdWait{};
     for (int r = 0; r < lowered.compiled.ranks; ++r) {
         for (std::size_t k = 0; k < lowered.schedule.duration_classes.size(); ++k) {
             const DurationKey& key = lowered.schedule.duration_classes[k];
             const std::uint32_t slot = lowered.compiled.slot_of(r, static_cast<int>(k));
-            if (wait > 0 && (is_collective(key.opcode) || key.opcode == Opcode::GradNorm) &&
-                table.duration[slot] > 0)
-                table.duration[slot] += to_sim_time(Seconds(wait));
+            SimTime& duration = table.duration[slot];
+            // A step's own collectives come behind whole passes.
+            if ((is_collective(key.opcode) || key.opcode == Opcode::GradNorm) && duration > 0)
+                duration += to_sim_time(Seconds(waits.long_s));
+            if (is_receive(key.opcode) && duration > 0) duration += to_sim_time(Seconds(waits.message_s));
             if (!loads_a_core(key.opcode)) continue;
             // Replicas that are more than the cores slow even a program that computes alone.
-            if (share < 1)
-                table.duration[slot] =
-                    static_cast<SimTime>(static_cast<double>(table.duration[slot]) / share);
-            SimTime waits = 0;
-            if (wait > 0 && plan.mesh.tp > 1 && is_compute(key.opcode)) {
+            if (share < 1) duration = static_cast<SimTime>(static_cast<double>(duration) / share);
+            SimTime waited = 0;
+            if (plan.mesh.tp > 1 && is_compute(key.opcode)) {
                 const StageSpec& stage = plan.stages[key.stage];
-                waits = to_sim_time(
-                    Seconds(wait * collectives_in(simulator.environment(), plan, stage, key.opcode)));
-                table.duration[slot] += waits;
+                const int count = collectives_in(simulator.environment(), plan, stage, key.opcode);
+                const double each = to_seconds(duration).value / std::max(1, count);
+                waited = to_sim_time(Seconds(count * waits.collective_s(each)));
+                duration += waited;
             }
-            flows.add(slot, link, std::min(1.0, share), waits);
+            flows.add(slot, link, std::min(1.0, share), waited);
         }
     }
     constexpr int kSteps = 4;

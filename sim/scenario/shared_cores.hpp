@@ -8,8 +8,8 @@
 namespace tw {
 
 // Seconds of a steady step of a plan whose ranks run on `cores` processors of one node. Equal to simulate()'s
-// where there are as many cores as ranks. With more ranks, a collective waits until all its members have run:
-// the profile's host entry "crowd" is added to each.
+// where there are as many cores as ranks. With more ranks, collectives and messages wait until the system has
+// run whoever they wait for (sim/cost/crowd_wait.hpp).
 Result<double> shared_core_step(const Simulator& simulator, const ParallelPlan& plan, int cores);
 
 }  // namespace tw

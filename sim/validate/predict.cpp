@@ -1,9 +1,11 @@
 #include "sim/validate/predict.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
+#include "plan/frameworks/framework.hpp"
 #include "sim/memory/ledger.hpp"
 #include "sim/simulator.hpp"
 
@@ -66,6 +68,37 @@ double bubble_time(const PlanCost& costs, const LoweredSchedule& lowered) {
     return to_seconds(std::max(SimTime{0}, period - *std::max_element(busy.begin(), busy.end()))).value;
 }
 
+ParallelPlan recomputing(ParallelPlan plan, RecomputeMode mode) {
+    plan.recompute = mode;
+    for (StageSpec& stage : plan.stages)
+        stage.recompute = mode;
+    return plan;
+}
+
+double period_s(const Simulator::Prepared& prepared) {
+    const LoweredSchedule& lowered = *prepared.lowered;
+    EngineWorkspace workspace;
+    return to_seconds(run_engine(lowered.schedule, lowered.compiled,
+                                 prepared.costs->table(lowered.schedule, lowered.compiled), workspace)
+                          .period)
+        .value;
+}
+
+// What a recipe leaves open where the row does not state it: some of a layer's modules are recomputed, or
+// not, as memory asks. The time may be either's, and a plan that fits with everything recomputed fits.
+void widen_by_recipe(const Environment& environment, const Simulator& simulator, const ParallelPlan& plan,
+                     Prediction& p) {
+    if (plan.recompute != RecomputeMode::None) return;
+    if (auto other = simulator.prepare(recomputing(plan, RecomputeMode::Selective)))
+        p.sigma_s = std::hypot(p.sigma_s, (period_s(*other) - p.step_time_s) / std::sqrt(2.0));
+    if (p.fits) return;
+    const ParallelPlan full = recomputing(plan, RecomputeMode::Full);
+    auto least = simulator.prepare(full);
+    if (!least) return;
+    const std::vector<StageMemory> ledger = memory_ledger(environment, full, *least->costs, *least->lowered);
+    p.fits = std::all_of(ledger.begin(), ledger.end(), [](const StageMemory& m) { return m.fits(); });
+}
+
 }  // namespace
 
 Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, const PredictOptions& options) {
@@ -105,13 +138,12 @@ Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, const P
         p.step_time_s = layer_time(c, *prepared->costs);
         return p;
     }
-    EngineWorkspace workspace;
-    const SimTime period = run_engine(lowered.schedule, lowered.compiled,
-                                      prepared->costs->table(lowered.schedule, lowered.compiled), workspace)
-                               .period;
-    p.step_time_s = to_seconds(period).value;
+    p.step_time_s = period_s(*prepared);
+    const SimTime period = to_sim_time(Seconds(p.step_time_s));
     if (!options.bubble) p.step_time_s -= bubble_time(*prepared->costs, lowered);
-    p.sigma_s = step_sigma(c.plan, *prepared->costs, lowered.schedule, period);
+    p.sigma_s = step_uncertainty(c.plan, *prepared->costs, lowered.schedule, period).sigma();
+    if (row.recompute.empty() && framework_defaults(c.plan.framework).recipe_recompute)
+        widen_by_recipe(*environment, simulator, c.plan, p);
     return p;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -247,6 +248,26 @@ TEST(ZeroBubbleAuto, IsNeverWorseThanTheHandcraftedOrders) {
     skewed.backward_input[3] = 14;
     EXPECT_TRUE(check_order(make("zb-2p", shape(4, 16), &skewed)).empty());
     EXPECT_TRUE((*find_schedule("zb-auto"))->info().uses_costs);
+}
+
+// More microbatches than the trial that chooses among the policies looks at.
+TEST(ZeroBubbleAuto, LongStepsKeepTheQualityOfShortOnes) {
+    for (const auto& [f, b, w] : {std::tuple{1000, 1050, 800}, {10, 20, 5}, {700, 900, 1100}}) {
+        const UnitCosts unit{f, b, w};
+        StageCosts costs = costs_of(4, f, b, w);
+        for (const char* name : {"zb-1p", "zb-2p", "zb-auto"}) {
+            SCOPED_TRACE(name);
+            const std::int64_t few = idle_inside(make(name, shape(4, 16), &costs), unit);
+            const ComputeOrder order = make(name, shape(4, 120), &costs);
+            EXPECT_TRUE(check_order(order).empty());
+            EXPECT_LE(idle_inside(order, unit), few + few / 10);
+        }
+        EXPECT_LE(idle_inside(make("zb-1p", shape(4, 120), &costs), unit),
+                  idle_inside(make("zb-h1", shape(4, 120)), unit));
+        costs.memory_limit_bytes.assign(4, 300.0);
+        for (const int peak : rank_peaks(make("zb-auto", shape(4, 120), &costs)))
+            EXPECT_LE(peak, 3);
+    }
 }
 
 std::vector<std::size_t> versions_used(const ComputeOrder& order) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/bounds.hpp"
+#include "sim/memory/ledger.hpp"
 #include "tests/planner/planner_fixtures.hpp"
 
 namespace tw {
@@ -93,7 +94,7 @@ TEST(PlannerBounds, NoBoundExceedsTheSimulation) {
     const int per_request = 30;
     std::vector<double> mesh_ratio, chunk_ratio, schedule_ratio, leaf_ratio, memory_ratio;
     std::map<std::string, int> schedules;
-    int done = 0, requests = 0, failed = 0;
+    int done = 0, requests = 0, failed = 0, limited_binds = 0;
     while (done < wanted) {
         const Case& c = all[static_cast<std::size_t>(requests++) % all.size()];
         const Environment& environment = *c.environment;
@@ -131,6 +132,19 @@ TEST(PlannerBounds, NoBoundExceedsTheSimulation) {
             const SimTime leaf_bound =
                 leaf_step_time_bound(leaf.plan, costs, ranks, leaf.schedule->info(), options.buckets, true);
             EXPECT_LE(leaf_bound, step) << what;
+            const GeneratorInfo info = leaf.schedule->info();
+            if (info.uses_costs && simulated->fits && !leaf.plan.offload_activations) {
+                StageCosts limited = costs.stage_costs();
+                limited.memory_limit_bytes = activation_room(environment, leaf.plan, costs, ranks);
+                const SimTime bound = memory_limited_step_time_bound(leaf.plan, costs, limited);
+                EXPECT_LE(bound, step) << what;
+                limited_binds += bound > leaf_bound;
+            }
+            if (info.uses_costs && !leaf.plan.offload_activations) {
+                const MemoryBase one =
+                    memory_base(environment, leaf.plan, costs, ranks, one_in_flight_profile(ranks));
+                EXPECT_LE(memory_totals(leaf.plan, one).device, simulated->peak_device_bytes) << what;
+            }
             ParallelPlan unsharded = leaf.plan;
             unsharded.zero_stage = unsharded.zero_shard = 0;
             const PlanCost plain(environment, unsharded, ranks, simulator.shapes());
@@ -154,6 +168,7 @@ TEST(PlannerBounds, NoBoundExceedsTheSimulation) {
     }
     for (const std::string& name : schedule_names())
         EXPECT_GE(schedules[name], done / 200) << name << " was hardly tried";
+    EXPECT_GE(limited_binds, done / 1000);
     const auto record = [](const std::string& name, const std::vector<double>& ratios) {
         ::testing::Test::RecordProperty(name, std::to_string(median(ratios)));
     };

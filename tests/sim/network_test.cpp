@@ -61,6 +61,20 @@ TEST(FairShare, RemovingAFlowReturnsItsRate) {
     EXPECT_DOUBLE_EQ(share.rate(b), 4);
 }
 
+TEST(FairShare, AFlowMayCrossManyLinks) {
+    FairShare share({6, 6, 6, 6, 2, 6});
+    const int across = add(share, {0, 1, 2, 3, 4, 5});
+    const int first = add(share, {0});
+    EXPECT_DOUBLE_EQ(share.rate(across), 2);
+    EXPECT_DOUBLE_EQ(share.rate(first), 4);
+    share.remove(across);
+    EXPECT_DOUBLE_EQ(share.rate(first), 6);
+    const int narrow = add(share, {4, 5});  // under the id of the one across
+    EXPECT_EQ(narrow, across);
+    EXPECT_DOUBLE_EQ(share.rate(narrow), 2);
+    EXPECT_DOUBLE_EQ(share.load(3), 0);
+}
+
 TEST(FairShare, OnlyTheConnectedFlowsAreSolvedAgain) {
     FairShare share({1, 1, 1});
     const int a = add(share, {0, 1});

@@ -6,6 +6,7 @@
 #include "models/load_model.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/stage_partition.hpp"
+#include "sim/cost/crowd_wait.hpp"
 #include "sim/scenario/shared_cores.hpp"
 #include "sim/simulator.hpp"
 
@@ -52,6 +53,20 @@ TEST(OneThread, CollectivesTakeTheTimeOfTheThread) {
     EXPECT_NEAR(simulator.simulate(plan)->step_time_s / beside, 1, 1e-6);
 }
 
+// The squares of the gradients are the norm's in a run's trace, and so in a predicted one.
+TEST(OneThread, TheNormSquaresTheGradients) {
+    const auto environment = processors(1);
+    SimulateOptions options;
+    options.trace = true;
+    const SimulationReport report = *Simulator(environment).simulate(plan_of(*environment, 1, 1, 1), options);
+    SimTime norm = 0;
+    for (const TraceEvent& event : report.trace.ranks[0].events) {
+        if (event.instruction.opcode == Opcode::GradNorm) norm = std::max(norm, event.end - event.start);
+    }
+    EXPECT_GT(norm, 0);
+    EXPECT_NEAR(report.ranks[0].idle_s, to_seconds(norm).value, 0.01 * report.ranks[0].idle_s);
+}
+
 TEST(SharedCores, AreNoMatterWhereThereAreEnough) {
     const auto environment = processors(2);
     const Simulator simulator(environment);
@@ -72,6 +87,32 @@ TEST(SharedCores, FourReplicasOnTwoCoresComputeHalfAsFast) {
     const SimulationReport report = *simulator.simulate(plan);
     const double shared = shared_core_step(simulator, plan, 2).value();
     EXPECT_NEAR(shared - report.step_time_s, report.ranks[0].busy_s, 0.02 * report.step_time_s);
+}
+
+TEST(SharedCores, WaitsGrowWithWhatIsComputedInBetween) {
+    HardwareProfile profile = *load_profile("cpu");
+    EXPECT_EQ(crowd_wait(profile).collective_s(1), 0);  // nobody measured
+    profile.host.push_back({"crowd", 2e-3, {}});
+    EXPECT_EQ(crowd_wait(profile).collective_s(0), 2e-3);  // an older profile: always the same
+    profile.host.push_back({"crowd idle", 1e-4, {}});
+    profile.host.push_back({"crowd product", 4e-3, {}});
+    profile.host.push_back({"crowd message", 5e-4, {}});
+    const CrowdWait wait = crowd_wait(profile);
+    EXPECT_DOUBLE_EQ(wait.collective_s(0), 1e-4);
+    EXPECT_DOUBLE_EQ(wait.collective_s(2e-3), 1.05e-3);
+    EXPECT_DOUBLE_EQ(wait.collective_s(1), 2e-3);
+    EXPECT_DOUBLE_EQ(wait.message_s, 5e-4);
+}
+
+TEST(SharedCores, EveryCollectiveOfALayerWaits) {
+    const auto environment = std::make_shared<Environment>(*processors(4));
+    ParallelPlan plan = plan_of(*environment, 1, 1, 2);
+    plan.mesh.tp = 4;
+    const double before = shared_core_step(Simulator(environment), plan, 2).value();
+    environment->profiles[0].host.push_back({"crowd", 1e-3, {}});
+    // Two all-reduces a block and pass, of two blocks and microbatches; others around them.
+    const double after = shared_core_step(Simulator(environment), plan, 2).value();
+    EXPECT_GT(after - before, 16e-3);
 }
 
 }  // namespace

@@ -295,6 +295,18 @@ TEST(Scenario, RefusesMoreThanFitsInMemory) {
     EXPECT_NE(result.error().hint.find("at most"), std::string::npos);
 }
 
+TEST(Scenario, RefusesMoreThanTimeHolds) {
+    const Case c("gpt3-175b", "h100:64", mesh(1, 8, 8), 2000);
+    Scenario scenario;
+    scenario.slow_ranks = {{{3, -1}, 1000}};
+    scenario.steps = 100;
+    const Simulator simulator(c.environment);
+    const auto refused = simulate_scenario(simulator, c.plan, scenario);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("days, at most 23 are simulated"), std::string::npos)
+        << to_string(refused.errors());
+}
+
 TEST(Scenario, RefusesWhatIsNotThere) {
     const Case c = data_parallel();
     const Simulator simulator(c.environment);

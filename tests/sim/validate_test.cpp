@@ -101,9 +101,31 @@ TEST(Truth, UnreadableDocumentsAreRefused) {
     EXPECT_FALSE(make_case(wrong->front()));
 }
 
+// The row's microbatches are small enough for its host to set the pace; eight times larger ones are not.
+std::string with_large_microbatches() {
+    std::string rows = kMain;
+    const std::string small = "\"micro_batch\": 2.0, \"global_batch\": 64";
+    return rows.replace(rows.find(small), small.size(), "\"micro_batch\": 16.0, \"global_batch\": 512");
+}
+
+TEST(Ablate, WhatTheHostDoesBesideLayersTakesTime) {
+    const std::string path = testing::TempDir() + "ablated_host.json";
+    std::ofstream(path) << kMain;
+    const auto report = validate({path}, false);
+    ASSERT_TRUE(report) << to_string(report.errors());
+    const AblationReport ablation = ablate(*report);
+    int seen = 0;
+    for (const AblationResult& result : ablation.results) {
+        if (result.name != "the host beside layers") continue;
+        ++seen;
+        EXPECT_LT(result.sources.front().time.bias, ablation.base.front().time.bias);
+    }
+    EXPECT_EQ(seen, 1);
+}
+
 TEST(Ablate, EachSwitchMovesWhatItNames) {
     const std::string path = testing::TempDir() + "ablated_runs.json";
-    std::ofstream(path) << kMain;
+    std::ofstream(path) << with_large_microbatches();
     const auto report = validate({path}, false);
     ASSERT_TRUE(report) << to_string(report.errors());
     const std::size_t known = frameworks().size();

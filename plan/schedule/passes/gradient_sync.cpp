@@ -1,3 +1,5 @@
+#include <array>
+
 #include "base/check.hpp"
 #include "plan/schedule/passes/passes.hpp"
 #include "plan/schedule/passes/program_edit.hpp"

@@ -19,7 +19,14 @@ ProgramEdit::Ref ProgramEdit::insert(std::size_t before, const Instruction& inst
 void ProgramEdit::apply() {
     if (insertions_.empty() && added_waits_.empty()) return;
     const std::size_t old_size = size();
-    std::vector<std::uint32_t> order(insertions_.size());
+    // Kept from one edit to the next: lowering makes a few small edits of each of many programs.
+    struct Scratch {
+        std::vector<std::uint32_t> order, new_index, inserted_index, waits;
+        RankProgram tail;
+    };
+    thread_local Scratch scratch;
+    std::vector<std::uint32_t>& order = scratch.order;
+    order.resize(insertions_.size());
     std::iota(order.begin(), order.end(), 0U);
     std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
         return insertions_[a].before < insertions_[b].before;
@@ -31,7 +38,9 @@ void ProgramEdit::apply() {
     std::size_t keep = old_size;
     if (!order.empty()) keep = std::min(keep, insertions_[order.front()].before);
     if (!added_waits_.empty()) keep = std::min<std::size_t>(keep, added_waits_.front().existing);
-    RankProgram tail;
+    RankProgram& tail = scratch.tail;
+    tail.wait_begin.clear();
+    tail.waits.clear();
     tail.instructions.assign(program_->instructions.begin() + static_cast<std::ptrdiff_t>(keep),
                              program_->instructions.end());
     for (std::size_t i = keep; i < old_size; ++i) {
@@ -46,9 +55,10 @@ void ProgramEdit::apply() {
     program_->instructions.resize(keep);
 
     constexpr std::uint32_t kUnplaced = 0xffffffffU;
-    std::vector<std::uint32_t> new_index(old_size - keep, kUnplaced),
-        inserted_index(insertions_.size(), kUnplaced);
-    std::vector<std::uint32_t> waits;
+    std::vector<std::uint32_t>&new_index = scratch.new_index, &inserted_index = scratch.inserted_index;
+    new_index.assign(old_size - keep, kUnplaced);
+    inserted_index.assign(insertions_.size(), kUnplaced);
+    std::vector<std::uint32_t>& waits = scratch.waits;
     const auto add_ref = [&](Ref ref) {
         std::uint32_t index = ref;
         if ((ref & kInserted) != 0) {

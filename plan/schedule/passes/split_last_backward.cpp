@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "plan/schedule/passes/passes.hpp"
 #include "plan/schedule/passes/program_edit.hpp"
 
@@ -8,14 +10,17 @@ namespace tw {
 void split_last_backward(const ComputeOrder& order, const LoweringOptions& options, Schedule& schedule) {
     if (options.buckets.empty() || !options.overlap_grad_sync || order.boundary == StepBoundary::None) return;
     if (options.grad_sync == LoweringOptions::GradSync::None) return;
-    for (RankProgram& program : schedule.programs) {
+    for (int rank = 0; rank < schedule.ranks(); ++rank) {
+        RankProgram& program = schedule.programs[static_cast<std::size_t>(rank)];
         std::vector<char> seen(static_cast<std::size_t>(schedule.stages), 0);
+        std::size_t unseen = schedule.stages_of_rank(rank).size();
         ProgramEdit edit(program);
-        for (std::size_t i = edit.size(); i-- > 0;) {
+        for (std::size_t i = edit.size(); i-- > 0 && unseen > 0;) {
             const Instruction& instruction = edit.at(i);
             if (instruction.opcode != Opcode::Backward && instruction.opcode != Opcode::BackwardWeight)
                 continue;
-            if (seen[instruction.stage]++ != 0) continue;
+            if (std::exchange(seen[instruction.stage], char{1}) != 0) continue;
+            --unseen;
             const int chunks = options.buckets[instruction.stage];
             if (chunks < 2) continue;
             // The existing instruction becomes the last chunk, so that waits for it stay right.

@@ -107,6 +107,7 @@ TEST(TraceDocument, ReadsBackExactly) {
     trace.ranks[2].clock_offset_s = 0.1;
     trace.ranks[2].pipeline_rank = 2;
     trace.ranks[2].replica = 3;
+    trace.ranks[2].events[1].waited = 7;
     const std::string text = own(trace);
     const Result<Trace> back = trace_from_json(*parse_json(text, "t"));
     ASSERT_TRUE(back.has_value()) << to_string(back.errors());
@@ -117,8 +118,8 @@ TEST(TraceDocument, ReadsBackExactly) {
         for (std::size_t e = 0; e < trace.ranks[r].events.size(); ++e) {
             const TraceEvent &a = back->ranks[r].events[e], &b = trace.ranks[r].events[e];
             EXPECT_EQ(a.instruction, b.instruction);
-            EXPECT_EQ(std::tie(a.step, a.index, a.arrival, a.start, a.end),
-                      std::tie(b.step, b.index, b.arrival, b.start, b.end));
+            EXPECT_EQ(std::tie(a.step, a.index, a.arrival, a.start, a.end, a.waited),
+                      std::tie(b.step, b.index, b.arrival, b.start, b.end, b.waited));
         }
         EXPECT_EQ(back->ranks[r].memory.size(), trace.ranks[r].memory.size());
     }

@@ -63,8 +63,10 @@ inline Order one_f_one_b(int ranks, int microbatches) {
 }
 
 // One rank a stage. Repeats the order `steps` times; every step ends with a gradient all-reduce of each stage
-// (where costs.sync > 0), a barrier, and an optimizer step (where costs.optimizer > 0).
-inline Trace run(const Order& order, Costs costs, int steps = 1, std::string title = "hand-made") {
+// (where costs.sync > 0), a barrier, and an optimizer step (where costs.optimizer > 0). A rank in `held_up`
+// does nothing for so long when a step begins.
+inline Trace run(const Order& order, Costs costs, int steps = 1, std::string title = "hand-made",
+                 const std::map<int, SimTime>& held_up = {}) {
     const int ranks = static_cast<int>(order.size());
     Trace trace;
     trace.title = std::move(title);
@@ -76,6 +78,8 @@ inline Trace run(const Order& order, Costs costs, int steps = 1, std::string tit
     SimTime step_begin = 0;
     for (int step = 0; step < steps; ++step) {
         std::vector<SimTime> clock(order.size(), step_begin);
+        for (const auto& [r, time] : held_up)
+            clock[static_cast<std::size_t>(r)] += time;
         std::map<std::tuple<bool, int, int>, SimTime> arrived;  // (gradient?, stage, microbatch)
         std::map<std::pair<int, int>, SimTime> lane;            // (from, to)
         std::vector<std::size_t> next(order.size(), 0);

@@ -135,6 +135,71 @@ TEST(Stragglers, NobodyIsNamedWhereAllArriveTogether) {
         << "pipeline ranks wait for each other by nature";
 }
 
+// Four stages and two replicas, of which the second one's stage 1 is held up for 300 ps: every stage of that
+// replica comes late to its all-reduce, those behind stage 1 and those before it.
+TEST(Stragglers, StagesThatWaitForTheSlowOneAreNotNamed) {
+    const hand::Costs costs{.forward = 20, .backward = 40, .transfer = 2, .sync = 5};
+    const Trace one = hand::run(hand::one_f_one_b(4, 6), costs);
+    const Trace slow = hand::run(hand::one_f_one_b(4, 6), costs, 1, "", {{1, 300}});
+    Trace both = with_replicas(one);
+    for (std::size_t r = 0; r < 4; ++r)
+        both.ranks[4 + r].events = slow.ranks[r].events;
+    both.step_end = slow.step_end;
+    const Arrivals arrivals = analyze_arrivals(both);
+    EXPECT_EQ(arrivals.stragglers, (std::vector<int>{5}));
+    ASSERT_EQ(arrivals.ranks.size(), 8U);
+    for (std::size_t r = 0; r < 8; ++r) {
+        const RankArrivals& rank = arrivals.ranks[r];
+        if (r < 4) {
+            EXPECT_LT(rank.late_s, 0) << r;
+            EXPECT_GT(rank.waited_s, 200e-12) << r;
+        } else {
+            EXPECT_GT(rank.late_s, 200e-12) << r;
+            EXPECT_NEAR(rank.own_s, r == 5 ? 278e-12 : 0, 1e-12) << r;  // less the 22 of its first input
+        }
+    }
+}
+
+// Without replicas a prediction says how long a stage should take beside the others, whatever all of them are
+// slower by.
+TEST(Stragglers, APredictionNamesTheSlowStage) {
+    const Trace predicted =
+        hand::run(hand::one_f_one_b(3, 5), {.forward = 20, .backward = 40, .transfer = 2}, 2);
+    const hand::Costs costs{.forward = 26, .backward = 52, .transfer = 3};
+    for (int stage = 0; stage < 3; ++stage) {
+        const Trace measured = hand::run(hand::one_f_one_b(3, 5), costs, 3, "", {{stage, 400}});
+        const Arrivals arrivals = analyze_arrivals(measured, {}, &predicted);
+        EXPECT_EQ(arrivals.stragglers, (std::vector<int>{stage}));
+        EXPECT_NE(describe(arrivals).front().find("longer than predicted"), std::string::npos);
+    }
+    const Trace even = hand::run(hand::one_f_one_b(3, 5), costs, 3);
+    EXPECT_TRUE(analyze_arrivals(even, {}, &predicted).stragglers.empty());
+}
+
+// What ranks wait for inside of their layers (tensor parallelism, sharded parameters) makes their computes
+// equally long; each says how long it waited.
+TEST(Stragglers, WaitsInsideOfComputesAreNotARanksOwn) {
+    Trace trace;
+    trace.steps = 2;
+    for (int r = 0; r < 2; ++r) {
+        RankTrace rank;
+        rank.rank = rank.replica = r;
+        rank.pipeline_rank = 0;
+        for (int step = 0; step < 2; ++step) {
+            TraceEvent e = hand::event(hand::compute(Opcode::Forward, 0, 0), step * 400, step * 400 + 390);
+            e.step = step;
+            e.waited = r == 0 ? 300 : 10;
+            rank.events.push_back(e);
+        }
+        trace.ranks.push_back(rank);
+    }
+    trace.step_end = {400, 800};
+    const Arrivals arrivals = analyze_arrivals(trace);
+    EXPECT_EQ(arrivals.stragglers, (std::vector<int>{1}));
+    EXPECT_NEAR(arrivals.ranks[1].own_s, 290e-12, 1e-15);
+    EXPECT_NE(describe(arrivals).front().find("than the others with the same work"), std::string::npos);
+}
+
 TEST(Overlay, DrawsBothOnOneAxis) {
     Trace predicted = hand::run(hand::gpipe(2, 3), {20'000'000, 40'000'000}, 2);
     Trace measured = with_replicas(hand::run(hand::gpipe(2, 3), {22'000'000, 44'000'000}, 3));

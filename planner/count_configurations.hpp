@@ -1,0 +1,43 @@
+// How many plans a search covers, counted without making them: schedules x ZeRO choices x stage partitions of
+// every chunking, also of those that a bound leaves out.
+#pragma once
+
+#include "planner/partitions/count.hpp"
+#include "planner/space.hpp"
+
+namespace tw {
+
+struct ConfigurationCount {
+    std::int64_t plans = 0;
+    // Mixed clusters, where partitions depend on where each schedule puts its stages: pairs of a chunking and
+    // a schedule of which the uniform partition alone is among `plans`.
+    std::int64_t uniform_only = 0;
+};
+
+// Thread-safe. `shape` is the mesh's, on the first kind of device.
+class ConfigurationCounter {
+  public:
+    // Keeps references to both.
+    ConfigurationCounter(const Environment& environment, const SearchSpace& space)
+        : space_(space), uniform_(environment.cluster.uniform()), partitions_(environment.graph) {}
+
+    [[nodiscard]] ConfigurationCount below(const MeshChoice& mesh, const ShapeCost& shape);
+    [[nodiscard]] ConfigurationCount below(const MeshChoice& mesh, const ChunkChoice& chunk,
+                                           const ShapeCost& shape);
+
+    // Partitions of one schedule below a chunking: those that are among `plans`.
+    [[nodiscard]] std::int64_t partitions(const MeshChoice& mesh, const ChunkChoice& chunk,
+                                          const ShapeCost& shape);
+
+    // Whether a chunking may have partitions beside the uniform one.
+    [[nodiscard]] static bool has_partitions(const MeshChoice& mesh, const ChunkChoice& chunk) {
+        return mesh.mesh.pp * chunk.virtual_stages > 1 && chunk.recompute_layers < 0;
+    }
+
+  private:
+    const SearchSpace& space_;
+    bool uniform_;
+    PartitionCounter partitions_;
+};
+
+}  // namespace tw

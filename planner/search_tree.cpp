@@ -1,0 +1,123 @@
+#include "planner/search_tree.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "plan/lower_plan.hpp"
+#include "plan/schedule/placement.hpp"
+#include "planner/bounds.hpp"
+#include "planner/count_configurations.hpp"
+#include "planner/partitions/partition_strategy.hpp"
+
+namespace tw {
+
+void SearchTree::prepare(std::uint32_t mesh_index) {
+    auto& entry = choices_[mesh_index];
+    if (entry) return;
+    entry = std::make_unique<Choices>();
+    const MeshChoice& mesh = space_.meshes()[mesh_index];
+    entry->chunks = space_.chunks(mesh);
+    entry->zeros = space_.zeros(mesh);
+    for (const ChunkChoice& chunk : entry->chunks) {
+        const auto v = static_cast<std::size_t>(chunk.virtual_stages);
+        if (entry->schedules.size() <= v) {
+            entry->schedules.resize(v + 1);
+            entry->hides.resize(v + 1);
+            entry->zero_bubble.resize(v + 1);
+        }
+        if (!entry->schedules[v].empty()) continue;
+        for (const ScheduleGenerator* generator : space_.schedules(mesh, chunk.virtual_stages)) {
+            const GeneratorInfo info = generator->info();
+            if (info.overlaps_passes) entry->hides[v] = 1;
+            if (is_zero_bubble(info))
+                entry->zero_bubble[v].push_back(static_cast<std::uint16_t>(entry->schedules[v].size()));
+            entry->schedules[v].push_back({generator, info});
+        }
+    }
+}
+
+std::shared_ptr<const ShapeCost> SearchTree::shape(const MeshChoice& mesh, int node_group) const {
+    const Environment& environment = simulator_.environment();
+    // A plan of the mesh with everything else at its default: enough for shapes and placement.
+    ParallelPlan plan = request_.base;
+    plan.mesh = mesh.mesh;
+    plan.microbatch = mesh.microbatch;
+    plan.seq_len = space_.seq_len();
+    plan.sequence_parallel = mesh.sequence_parallel;
+    const RankPlacement placement = place_plan(environment.cluster, plan);
+    return simulator_.shapes().get(environment, shape_key(environment.graph, plan, placement, node_group));
+}
+
+std::vector<std::vector<StageSpec>> SearchTree::partitions(const SearchNode& node) const {
+    std::vector<StageSpec> uniform =
+        space_.make_plan(mesh(node), chunk(node), *schedule(node).generator, ZeroChoice{}).stages;
+    if (!ConfigurationCounter::has_partitions(mesh(node), chunk(node))) return {std::move(uniform)};
+    std::vector<std::shared_ptr<const ShapeCost>> shapes;  // by stage
+    for (const StageSpec& stage : uniform) {
+        const bool again = !shapes.empty() && stage.node_group == uniform[shapes.size() - 1].node_group;
+        shapes.push_back(again ? shapes.back() : shape(mesh(node), stage.node_group));
+    }
+    return distinct_partitions(simulator_.environment().graph, shapes, std::move(uniform),
+                               chunk(node).recompute);
+}
+
+ParallelPlan SearchTree::plan(const SearchNode& node) const {
+    ParallelPlan plan =
+        space_.make_plan(mesh(node), chunk(node), *schedule(node).generator, choices(node).zeros[node.zero]);
+    if (node.partition > 0) plan.stages = partitions(node)[node.partition];
+    return plan;
+}
+
+std::optional<MemoryBase> SearchTree::memory(const SearchNode& node, const ParallelPlan& plan) const {
+    const auto& [generator, info] = schedule(node);
+    if (info.boundary == StepBoundary::None || plan.offload_activations) return std::nullopt;
+    const Environment& environment = simulator_.environment();
+    if (is_zero_bubble(info)) {
+        const std::vector<std::uint16_t> ranks = rank_of_stage(*generator, schedule_shape(plan));
+        const PlanCost costs(environment, plan, ranks, simulator_.shapes());
+        return memory_base(environment, plan, costs, ranks, one_in_flight_profile(ranks));
+    }
+    const auto ordered = simulator_.order(plan);
+    if (!ordered) return std::nullopt;
+    return memory_base(environment, plan, *ordered->costs, ordered->ordered->order.rank_of_stage,
+                       ordered->ordered->memory);
+}
+
+double SearchTree::memory_key(const ParallelPlan& plan, const MemoryBase& base) {
+    const MemoryTotals totals = memory_totals(plan, base);
+    return totals.fits ? totals.device : std::numeric_limits<double>::infinity();
+}
+
+std::vector<SearchTree::Ready> SearchTree::ready(const SearchNode& leaf,
+                                                 const std::function<bool(double, double)>& wanted) const {
+    const Environment& environment = simulator_.environment();
+    const ParallelPlan leaf_plan = plan(leaf);
+    const auto& [generator, info] = schedule(leaf);
+    const ScheduleShape shape = schedule_shape(leaf_plan);
+    const std::vector<std::uint16_t> ranks = rank_of_stage(*generator, shape);
+    const PlanCost costs(environment, leaf_plan, ranks, simulator_.shapes());
+    const std::vector<int> chunks =
+        lowering_options(environment.graph, leaf_plan, costs.parameters()).buckets;
+    const auto seconds = [](SimTime time) { return to_seconds(time).value; };
+    double bound = seconds(leaf_step_time_bound(leaf_plan, costs, ranks, info, chunks, true));
+    const bool shared = is_zero_bubble(info) && !leaf_plan.offload_activations;
+    if (shared && wanted(bound, leaf.memory)) {
+        StageCosts limited = costs.stage_costs();
+        limited.memory_limit_bytes = activation_room(environment, leaf_plan, costs, ranks);
+        bound = std::max(bound, seconds(memory_limited_step_time_bound(leaf_plan, costs, limited)));
+    }
+    std::vector<Ready> result;
+    if (!wanted(bound, leaf.memory)) return result;
+    for (const std::uint16_t s : schedules_of(leaf)) {
+        Ready& one = result.emplace_back(Ready{s, bound, leaf.memory});
+        const GeneratorInfo& own = schedules(leaf)[s].info;
+        if (!shared || own.uses_costs) continue;  // the memory is known, or only with the order
+        const auto ordered = simulator_.schedules().order(own.name, shape, nullptr);
+        if (!ordered) continue;
+        one.memory =
+            memory_key(leaf_plan, memory_base(environment, leaf_plan, costs, ranks, (*ordered)->memory));
+    }
+    return result;
+}
+
+}  // namespace tw

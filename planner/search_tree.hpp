@@ -1,0 +1,104 @@
+// What the nodes of a search stand for: the choices below each, the plans, their exact bounds.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "planner/request.hpp"
+#include "planner/space.hpp"
+#include "sim/memory/ledger.hpp"
+
+namespace tw {
+
+struct SearchNode {
+    double key = 0;                 // lower bound of the objective
+    double time_s = 0, memory = 0;  // lower bounds
+    enum class Level : std::uint8_t { Mesh, Chunk, Schedule, Leaf, Ready } level = Level::Mesh;
+    std::uint32_t mesh = 0;
+    std::uint16_t chunk = 0, schedule = 0, zero = 0;
+    std::uint16_t partition = 0;  // 0: uniform
+    [[nodiscard]] auto order() const {
+        return std::tuple(key, mesh, chunk, schedule, partition, zero, level);
+    }
+};
+
+class SearchTree {
+  public:
+    // Keeps references to all three.
+    SearchTree(const Simulator& simulator, const SearchSpace& space, const PlanRequest& request)
+        : simulator_(simulator), space_(space), request_(request), choices_(space.meshes().size()) {}
+
+    // What lies below a mesh.
+    struct Choices {
+        struct Schedule {
+            const ScheduleGenerator* generator = nullptr;
+            GeneratorInfo info;
+        };
+        std::vector<ChunkChoice> chunks;
+        std::vector<ZeroChoice> zeros;
+        std::vector<std::vector<Schedule>> schedules;  // by virtual stages
+        std::vector<char> hides;                       // by virtual stages: some schedule overlaps passes
+        // By virtual stages: zero-bubble schedules of one stage a rank. They have the same placement and
+        // bounds.
+        std::vector<std::vector<std::uint16_t>> zero_bubble;
+    };
+    // Before anything else is asked about a node below this mesh; not thread-safe, the rest is.
+    void prepare(std::uint32_t mesh);
+
+    [[nodiscard]] const Choices& choices(const SearchNode& node) const { return *choices_[node.mesh]; }
+    [[nodiscard]] const MeshChoice& mesh(const SearchNode& node) const { return space_.meshes()[node.mesh]; }
+    [[nodiscard]] const ChunkChoice& chunk(const SearchNode& node) const {
+        return choices(node).chunks[node.chunk];
+    }
+    [[nodiscard]] const std::vector<Choices::Schedule>& schedules(const SearchNode& node) const {
+        return choices(node).schedules[static_cast<std::size_t>(chunk(node).virtual_stages)];
+    }
+    [[nodiscard]] const Choices::Schedule& schedule(const SearchNode& node) const {
+        return schedules(node)[node.schedule];
+    }
+
+    // The schedules that a node stands for: its own; zero-bubble schedules share the nodes of their first
+    // down to the leaf.
+    [[nodiscard]] std::vector<std::uint16_t> schedules_of(const SearchNode& node) const {
+        if (node.level == SearchNode::Level::Ready || !is_zero_bubble(schedule(node).info))
+            return {node.schedule};
+        return choices(node).zero_bubble[static_cast<std::size_t>(chunk(node).virtual_stages)];
+    }
+
+    // The layers' costs on one kind of device; needs no prepare().
+    [[nodiscard]] std::shared_ptr<const ShapeCost> shape(const MeshChoice& mesh, int node_group) const;
+    // Of the node's chunking and schedule: the uniform one first. Cheap enough to be made anew.
+    [[nodiscard]] std::vector<std::vector<StageSpec>> partitions(const SearchNode& node) const;
+    [[nodiscard]] ParallelPlan plan(const SearchNode& node) const;
+
+    // What a plan of any of the node's schedules holds at least, whatever the ZeRO stage; nothing where only
+    // the lowered schedule tells. Exact where a node stands for one schedule.
+    [[nodiscard]] std::optional<MemoryBase> memory(const SearchNode& node, const ParallelPlan& plan) const;
+
+    // A leaf's schedules with lower bounds of their step time, from their exact stages, and of their memory
+    // where it is known better than the leaf's; infinite where the plan does not fit.
+    struct Ready {
+        std::uint16_t schedule = 0;
+        double time_s = 0, memory = 0;
+    };
+    // `wanted(time_s, memory)`: whether anything of no less may still be among the best.
+    [[nodiscard]] std::vector<Ready> ready(const SearchNode& leaf,
+                                           const std::function<bool(double, double)>& wanted) const;
+    // The largest use of a device; infinite where some device cannot hold its own.
+    [[nodiscard]] static double memory_key(const ParallelPlan& plan, const MemoryBase& base);
+
+  private:
+    [[nodiscard]] static bool is_zero_bubble(const GeneratorInfo& info) {
+        return info.splits_backward && !info.virtual_stages && info.fixed_virtual_stages == 0;
+    }
+
+    const Simulator& simulator_;
+    const SearchSpace& space_;
+    const PlanRequest& request_;
+    std::vector<std::unique_ptr<Choices>> choices_;  // by mesh; null until it is prepared
+};
+
+}  // namespace tw

@@ -1,0 +1,35 @@
+#include "planner/best_plans.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tw {
+namespace {
+
+RankedPlan plan(int tp, double seconds, double products_s, double links_s) {
+    RankedPlan p;
+    p.plan.mesh.tp = tp;
+    p.evaluation.step_time = to_sim_time(Seconds(seconds));
+    p.evaluation.uncertainty.add(ErrorSource::Gemm, products_s, 0.02);
+    p.evaluation.uncertainty.add(ErrorSource::InterNode, links_s);
+    p.evaluation.sigma_s = p.evaluation.uncertainty.sigma();
+    return p;
+}
+
+// Errors that two plans share do not tie them: each of these is uncertain by a tenth of a second and more.
+TEST(BestPlans, TiedIsWhatTheirOwnErrorsCannotTellApart) {
+    BestPlans best(Objective::Time, 4);
+    best.insert(plan(1, 1.00, 0.10, 0.00));
+    best.insert(plan(1, 1.05, 0.10, 0.01));  // 10 ms of links that the first has not
+    best.insert(plan(1, 1.06, 0.10, 0.08));
+    best.insert(plan(2, 1.02, 0.10, 0.00));  // other shapes: 20 ms of scatter on both sides
+    const std::vector<RankedPlan> plans = best.take();
+    ASSERT_EQ(plans.size(), 4U);
+    EXPECT_TRUE(plans[0].tied);
+    EXPECT_EQ(plans[1].plan.mesh.tp, 2);
+    EXPECT_TRUE(plans[1].tied);
+    EXPECT_FALSE(plans[2].tied);
+    EXPECT_TRUE(plans[3].tied);
+}
+
+}  // namespace
+}  // namespace tw
