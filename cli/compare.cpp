@@ -188,7 +188,8 @@ Json to_json(const Compared& c, double tolerance) {
     for (const RankArrivals& rank : c.arrivals.ranks) {
         if (std::find(c.arrivals.stragglers.begin(), c.arrivals.stragglers.end(), rank.rank) !=
             c.arrivals.stragglers.end())
-            json["stragglers"].push_back(Json{{"rank", rank.rank}, {"late_s", rank.late_s}});
+            json["stragglers"].push_back(
+                Json{{"rank", rank.rank}, {"late_s", rank.late_s}, {"own_s", rank.own_s}});
     }
     return json;
 }
@@ -221,7 +222,8 @@ int compare(const CompareCommandOptions& options, Console& console) {
     c.memory = compare_memory(predicted->memory, peak_memory(measured));
     StragglerOptions arrivals;
     arrivals.first_step = c.skipped;
-    c.arrivals = analyze_arrivals(measured, arrivals);
+    arrivals.least_s = 0.005;  // a process that was preempted once
+    c.arrivals = analyze_arrivals(measured, arrivals, &predicted->trace);
     c.within = std::abs(c.traces.step_error()) <= options.tolerance;
     if (!options.svg.empty()) {
         overlay.first_measured_step = c.skipped;

@@ -24,7 +24,7 @@ struct ExplainOptions {
 // A neighbour of the plan with why it wins or loses.
 struct ExplainedChange {
     JudgedChange judged;
-    bool tied = false;   // within one joint standard deviation
+    bool tied = false;   // the difference is within its own standard deviation
     std::string mostly;  // "bubble -1.2 s"
 };
 
@@ -54,7 +54,8 @@ Result<Explanation> explain(const LoadedPlan& plan, const ExplainOptions& option
         ExplainedChange explained;
         explained.mostly = main_difference(explanation.report, *other);
         explained.tied = std::abs(other->step_time_s - explanation.report.step_time_s) <
-                         std::max(other->step_time_sigma_s, explanation.report.step_time_sigma_s);
+                         sigma_of_difference(other->uncertainty, explanation.report.uncertainty,
+                                             same_kernels(change.change.plan, plan.document.plan));
         explained.judged = std::move(change);
         explanation.changes.push_back(std::move(explained));
     }

@@ -4,6 +4,7 @@
 #include "cli/commands.hpp"
 #include "cli/common/wrap.hpp"
 #include "cli/own_documents.hpp"
+#include "cli/run_documents_json.hpp"
 
 namespace tw::cli {
 namespace {
@@ -69,19 +70,23 @@ void add_row(TextTable& table, const std::string& file, const Result<DocumentSum
     }
 }
 
-// Directories stand for the files below them, by name.
+// Directories stand for the files below them, by name; one with checkpoints is a document itself.
 std::vector<std::string> files_below(const std::vector<std::string>& paths) {
     namespace fs = std::filesystem;
     std::vector<std::string> files;
     for (const std::string& path : paths) {
         std::error_code error;
-        if (!fs::is_directory(path, error)) {
+        if (!fs::is_directory(path, error) || is_checkpoint_folder(path)) {
             files.push_back(path);
             continue;
         }
         std::vector<std::string> found;
         for (fs::recursive_directory_iterator at(path, error), end; at != end && !error;
              at.increment(error)) {
+            if (is_checkpoint_folder(at->path())) {
+                at.disable_recursion_pending();
+                found.push_back(at->path().string());
+            }
             if (at->is_regular_file(error)) found.push_back(at->path().string());
         }
         std::sort(found.begin(), found.end());
@@ -116,7 +121,8 @@ int inspect_files(const InspectOptions& options, Console& console) {
 
 void define_inspect(Command& command) {
     auto& options = command.keep<InspectOptions>();
-    command.positionals("FILE", options.files, "documents of any known kind, or folders of them");
+    command.positionals("FILE", options.files,
+                        "documents of any known kind, weights, checkpoints, or folders of them");
     command.details(
         "One file is shown with all that it says, several as a table. A file that is refused gets its "
         "reasons on stderr, and "

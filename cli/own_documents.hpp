@@ -1,4 +1,5 @@
-// What a file is, beyond the kinds that models/formats knows: plans, traces, scenarios and schedules.
+// What a file is, beyond the kinds that models/formats knows: plans, traces, scenarios, schedules, and what
+// runs leave behind (run_documents_json.hpp).
 #pragma once
 
 #include <string>

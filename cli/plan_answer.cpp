@@ -57,6 +57,7 @@ Json search_to_json(const SearchStatistics& search) {
     for (const auto& [rule, count] : search.pruned)
         pruned[rule] = count;
     return Json{{"configurations", search.configurations},
+                {"uniform_partitions_only", search.uniform_only},
                 {"pruned", std::move(pruned)},
                 {"simulated", search.simulated},
                 {"too_long", search.too_long},
@@ -122,6 +123,10 @@ std::string search_sentence(const SearchStatistics& search) {
         rules += fmt::format("{}{} by {}", rules.empty() ? "" : ", ", format_count(count), rule);
     }
     if (!rules.empty()) text += "; left out: " + rules;
+    if (search.uniform_only > 0) {
+        text += fmt::format("; of {} chunkings and schedules the uniform partition alone is counted",
+                            format_count(search.uniform_only));
+    }
     if (search.too_long > 0) {
         text += fmt::format("; {} meshes not searched, of more than {} microbatches x pipeline ranks",
                             format_count(search.too_long), format_count(kMaxSearchedComputes));

@@ -7,6 +7,7 @@
 
 #include "base/si_format.hpp"
 #include "cli/commands.hpp"
+#include "cli/profile_diff.hpp"
 #include "cli/profile_flags.hpp"
 #include "cli/profile_import.hpp"
 #include "cli/profile_samples.hpp"
@@ -28,6 +29,7 @@ struct ProfileOptions {
     std::vector<std::string> files;  // to show: one, a profile; to import: any number
     ProfileFlags flags;
     ImportFlags import;
+    ProfileDiffFlags diff;
 };
 
 // One line of the profile: what was fitted, where it holds and how well.
@@ -49,14 +51,16 @@ std::vector<Part> parts_of(const HardwareProfile& p) {
     for (const GemmEntry& e : p.gemm) {
         parts.push_back(
             {"product", std::string(to_string(e.precision)),
-             fmt::format("{}, {}, launch {}{}", format_rate(e.curve.rate, "FLOP/s"),
+             fmt::format("{}, {}, launch {}{}", format_rate(tile_rate(e.curve), "FLOP/s"),
                          format_rate(e.curve.bandwidth, "B/s"), format_duration(e.curve.launch_s),
                          e.residual.empty() ? "" : fmt::format(", grid of {}", e.residual.values.size())),
              fmt::format("m {}, n {}, k {}", size_range(e.m), size_range(e.n), size_range(e.k)), &e.fit});
     }
     for (const GemmFormEntry& e : p.gemm_forms) {
-        parts.push_back({"product form", std::string(to_string(e.form)),
-                         fmt::format("{:.3f} of the curve's time", e.factor), "", &e.fit});
+        parts.push_back(
+            {"product form",
+             std::string(to_string(e.form)) + (e.precision ? " " + std::string(to_string(*e.precision)) : ""),
+             fmt::format("{:.3f} of the curve's time", e.factor), "", &e.fit});
     }
     if (p.sustained.slowdown > 1) {
         parts.push_back({"sustained load", "",
@@ -90,7 +94,9 @@ std::vector<Part> parts_of(const HardwareProfile& p) {
             {"host", e.mode, format_duration(e.seconds_per_dispatch) + " an operation", "", &e.fit});
     for (const CollectiveEntry& e : p.collectives) {
         const AlphaBeta& last = e.curve.lines.back();
-        parts.push_back({"collective", fmt::format("{} of {}", to_string(e.kind), e.group_size),
+        parts.push_back({"collective",
+                         fmt::format("{} of {}{}", to_string(e.kind), e.group_size,
+                                     e.nodes > 1 ? fmt::format(" on {} nodes", e.nodes) : ""),
                          fmt::format("{}, from {}", format_rate(last.rate, "B/s"),
                                      format_duration(e.curve.lines.front().alpha_s)),
                          byte_range(e.bytes), &e.fit});
@@ -249,7 +255,7 @@ int measure_profile(const ProfileOptions& options, Console& console) {
                       : cores <= kMostRanks / 2 && cores > 1 ? 2 * cores
                                                              : std::min(cores, kMostRanks);
     const auto began = std::filesystem::file_time_type::clock::now();
-    const auto ended = start_ranks(ranks, profile_words(flags), "trainwright-profile");
+    const auto ended = start_ranks(ranks, profile_words(flags), {.binary = "trainwright-profile"});
     if (!ended) return console.fail(ended.errors());
     // mpirun calls an interruption a failure: what was measured is written all the same.
     const auto written =
@@ -276,9 +282,11 @@ int profile(const ProfileOptions& options, Console& console) {
     if (options.action != "show")
         return console.fail({{ErrorCode::Usage, "'" + options.action + "' is not one of show, import",
                               "ACTION", "show, import, or nothing to measure this machine"}});
+    if (options.files.size() == 2)
+        return run_profile_diff(options.files, options.diff, options.flags.output, console);
     if (options.files.size() != 1)
         return console.fail({{ErrorCode::Usage, std::to_string(options.files.size()) + " profiles to show",
-                              "FILE", "one at a time: trainwright profile show h100"}});
+                              "FILE", "one, or two to compare: trainwright profile show h100"}});
     return show_profile(options, console);
 }
 
@@ -288,14 +296,15 @@ void define_profile(Command& command) {
     auto& options = command.keep<ProfileOptions>();
     command.positional("ACTION", options.action, "show or import; nothing measures this machine",
                        Need::Optional);
-    command.positionals(
-        "FILE", options.files,
-        "show: a shipped profile, a device, or a profile document; import: logs of nccl-tests, "
-        "topologies, traces, files of other tools",
-        Need::Optional);
+    command.positionals("FILE", options.files,
+                        "show: a shipped profile, a device, or a profile document; two are compared; import: "
+                        "logs of nccl-tests, "
+                        "topologies, traces, files of other tools",
+                        Need::Optional);
     command.output("--svg", options.svg, "show: draw the curves with their intervals; - is stdout");
     define_profile_flags(command, options.flags);
     define_import_flags(command, options.import);
+    define_profile_diff_flags(command, options.diff);
     command.details(
         "A profile holds the curves that a device's kernels and links were fitted to. Error: of points that "
         "the fit never saw, "
@@ -305,6 +314,7 @@ void define_profile(Command& command) {
     command.example("profile -o my.profile.json --budget 120s", "measure this machine");
     command.example("profile show h100", "what is known of the H100, and how well");
     command.example("profile show b200 --svg b200.svg", "the same as a picture");
+    command.example("profile show before.json after.json", "what moved between two measurements, and why");
     command.example("profile import all_reduce.log topo.xml -o imported.profile.json",
                     "a profile and a cluster out of what others measured");
     command.run([&options](Console& console) { return profile(options, console); });

@@ -2,12 +2,14 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "cli/common/load_plan.hpp"
 #include "cli/common/parse.hpp"
+#include "cli/common/stop_signals.hpp"
 #include "cli/common/train_flags.hpp"
 #include "real_exec/backend/make_backend.hpp"
 #include "real_exec/comm/device_transport.hpp"
@@ -118,9 +120,13 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
         print_head(*document, (*transport)->size(), *backend);
     OnStep on_step;
     if (speaks && !options->quiet) on_step = [tokens](const StepResult& step) { print_step(step, tokens); };
-    auto result = train(*document, *options, **transport, *backend, on_step);
+    std::optional<StopSignals> signals;
+    TrainOptions stoppable = *options;
+    if (ends_when_asked(*document, *options)) stoppable.stop = &signals.emplace().flag();
+    auto result = train(*document, stoppable, **transport, *backend, on_step);
     if (!result) return fail(transport->get(), console, result.errors());
-    if (!speaks) return 0;
+    const int code = result->interrupted ? exit_code(ErrorCode::Interrupted) : 0;
+    if (!speaks) return code;
     if (!options->quiet) print_tail(*result);
     if (!options->result.empty()) {
         if (Status written = write_text_file(
@@ -129,7 +135,7 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
             !written)
             return fail(transport->get(), console, written.errors());
     }
-    return 0;
+    return code;
 }
 
 }  // namespace tw::cli

@@ -76,10 +76,13 @@ std::string why(const RanksEnded& ended) {
 }
 
 // Runs the ranks; while restarts are left, a run that a rank's death ended goes on from its checkpoint.
-Result<RanksEnded> run_with_restarts(const RunCommandOptions& options, int ranks, Console& console) {
+Result<RanksEnded> run_with_restarts(const RunCommandOptions& options, const PlanDocument& document,
+                                     Console& console) {
     TrainFlags flags = options.flags;
+    StartRanks how;
+    how.end_when_asked = ends_when_asked(document, flags.train);
     while (true) {
-        auto ended = start_ranks(ranks, train_words(flags));
+        auto ended = start_ranks(world_size(document.plan), train_words(flags), how);
         if (!ended) return ended;
         const bool died = ended->exit_code == exit_code(ErrorCode::Failure);
         if (!died || flags.attempt >= options.restarts) return ended;
@@ -115,7 +118,7 @@ int run(const Command& command, RunCommandOptions& options, Console& console) {
         flags.result = result.path();
         flags.train.quiet = true;
     }
-    const auto ended = run_with_restarts(options, world_size(document->plan), console);
+    const auto ended = run_with_restarts(options, *document, console);
     if (!ended) return console.fail(ended.errors());
     if (ended->exit_code == exit_code(ErrorCode::Interrupted)) {
         const auto kept = flags.train.checkpoint_folder.empty()

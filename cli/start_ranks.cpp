@@ -27,28 +27,26 @@ Result<fs::path> rank_binary(const std::string& name) {
                  "build the target " + name};
 }
 
-// Open MPI's mpirun on one machine: more ranks than cores are legal, ranks move between cores, and those that
-// wait let others compute.
+// Open MPI's mpirun on one machine: more ranks than cores are legal, ranks move between cores. (Those that
+// wait let others compute: real_exec/comm/patience.hpp.)
 std::vector<std::string> mpirun_words(int ranks) {
-    std::vector<std::string> words = {"mpirun",
-                                      "-n",
-                                      std::to_string(ranks),
-                                      "--oversubscribe",
-                                      "--bind-to",
-                                      "none",
-                                      "--quiet",
-                                      "--mca",
-                                      "mpi_yield_when_idle",
-                                      "1"};
+    std::vector<std::string> words = {
+        "mpirun", "-n", std::to_string(ranks), "--oversubscribe", "--bind-to", "none", "--quiet"};
     if (geteuid() == 0) words.insert(words.begin() + 1, "--allow-run-as-root");
     return words;
 }
 
 volatile std::sig_atomic_t interrupted = 0;
 volatile pid_t started = 0;
+volatile std::sig_atomic_t asks_first = 0;
 
 void note_signal(int signal, siginfo_t* info, void* /*context*/) {
+    const bool first = interrupted == 0;
     interrupted = 1;
+    if (asks_first != 0) {
+        if (started > 0) kill(started, first ? SIGUSR1 : SIGTERM);
+        return;
+    }
     // A terminal's Ctrl-C reaches the ranks too, being of one process group; all else is handed on.
     const bool of_terminal = signal == SIGINT && info->si_code == SI_KERNEL;
     if (!of_terminal && started > 0) kill(started, SIGTERM);
@@ -57,9 +55,10 @@ void note_signal(int signal, siginfo_t* info, void* /*context*/) {
 // While it lives, what would end this process is noted and reaches the ranks: none is left behind.
 class SignalsToRanks {
   public:
-    SignalsToRanks() {
+    explicit SignalsToRanks(bool end_when_asked) {
         interrupted = 0;
         started = 0;
+        asks_first = end_when_asked ? 1 : 0;
         struct sigaction note {};
         note.sa_sigaction = note_signal;
         note.sa_flags = SA_SIGINFO;
@@ -81,16 +80,37 @@ class SignalsToRanks {
     std::array<struct sigaction, kSignals.size()> before_{};
 };
 
+// A process group of their own: a terminal's Ctrl-C then reaches this process alone, which asks the ranks.
+// mpirun would end them at once.
+class SpawnAttributes {
+  public:
+    explicit SpawnAttributes(bool own_group) {
+        posix_spawnattr_init(&attributes_);
+        if (!own_group) return;
+        posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
+        posix_spawnattr_setpgroup(&attributes_, 0);
+    }
+    ~SpawnAttributes() { posix_spawnattr_destroy(&attributes_); }
+    SpawnAttributes(const SpawnAttributes&) = delete;
+    SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+    [[nodiscard]] const posix_spawnattr_t* get() const { return &attributes_; }
+
+  private:
+    posix_spawnattr_t attributes_{};
+};
+
 }  // namespace
 
-Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words, const std::string& name) {
-    const auto binary = rank_binary(name);
+Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words, const StartRanks& how) {
+    const auto binary = rank_binary(how.binary);
     if (!binary) return binary.errors();
     std::vector<std::string> all;
     if (ranks > 1) all = mpirun_words(ranks);
     // An interrupted profile is still fitted and written: mpirun gives its ranks time for that.
-    if (ranks > 1 && name == "trainwright-profile")
+    if (ranks > 1 && how.binary == "trainwright-profile")
         all.insert(all.end(), {"--mca", "odls_base_sigkill_timeout", "20"});
+    // Of another process group than the terminal's, it may not read from it.
+    if (ranks > 1 && how.end_when_asked) all.insert(all.end(), {"--stdin", "none"});
     all.push_back(binary->string());
     all.insert(all.end(), words.begin(), words.end());
     std::vector<char*> argv;
@@ -98,8 +118,9 @@ Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words,
         argv.push_back(word.data());
     argv.push_back(nullptr);
     pid_t child = 0;
-    const SignalsToRanks signals;
-    const int failed = posix_spawnp(&child, argv.front(), nullptr, nullptr, argv.data(), environ);
+    const SignalsToRanks signals(how.end_when_asked);
+    const SpawnAttributes attributes(how.end_when_asked);
+    const int failed = posix_spawnp(&child, argv.front(), nullptr, attributes.get(), argv.data(), environ);
     if (failed != 0) {
         return Error{ErrorCode::Failure,
                      fmt::format("{} cannot be started: {}", all.front(), std::strerror(failed)), "",

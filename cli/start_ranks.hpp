@@ -14,9 +14,15 @@ struct RanksEnded {
     int signal = 0;     // that ended a rank, where one did
 };
 
-// A binary beside this one: by itself for one rank, through mpirun for several. Errors: a missing binary or
-// mpirun, or a process that cannot be started.
-Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words,
-                               const std::string& binary = "trainwright-exec");
+struct StartRanks {
+    std::string binary = "trainwright-exec";  // beside this one
+    // Ranks that end by themselves when they are asked to (SIGUSR1): the first interrupt asks them, a second
+    // one ends them. Otherwise the first one ends them.
+    bool end_when_asked = false;
+};
+
+// By itself for one rank, through mpirun for several. Errors: a missing binary or mpirun, or a process that
+// cannot be started.
+Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words, const StartRanks& how = {});
 
 }  // namespace tw::cli

@@ -97,8 +97,10 @@ Result<OptionDefaults> OptionDefaults::read(const Commands& commands) {
             }
         };
         for (const auto& [key, node] : top) {
-            const auto command = std::find_if(commands.begin(), commands.end(),
-                                              [&](const auto& c) { return c->name() == key.str(); });
+            // By name: clang 14 captures no structured binding.
+            const auto command =
+                std::find_if(commands.begin(), commands.end(),
+                             [name = key.str()](const auto& c) { return c->name() == name; });
             if (const auto* table = node.as_table(); table != nullptr && command != commands.end()) {
                 for (const auto& [inner, value] : *table)
                     add((*command)->name(), inner.str(), value, keys_of(**command));

@@ -4,6 +4,7 @@
 // longest path can cost. Counters: seconds a node and instruction, and the two as multiples of the engine.
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <queue>
 
 #include <benchmark/benchmark.h>

@@ -79,13 +79,15 @@ TEST(DeviceTraining, TensorParallelSequences) {
     expect_same_losses(setup, 1e-5);
 }
 TEST(DeviceTraining, ExpertsOnTwoRanks) {
-    RunSetup setup;
-    setup.family = Family::Moe;
-    setup.tied = false;
-    setup.mesh.dp = 2;
-    setup.mesh.ep = 2;
-    setup.global_batch = 4;
-    expect_same_losses(setup, 1e-5);
+    for (const Family family : {Family::Moe, Family::Dropping}) {
+        RunSetup setup;
+        setup.family = family;
+        setup.tied = false;
+        setup.mesh.dp = 2;
+        setup.mesh.ep = 2;
+        setup.global_batch = 4;
+        expect_same_losses(setup, 1e-5);
+    }
 }
 
 }  // namespace

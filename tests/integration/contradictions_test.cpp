@@ -1,5 +1,7 @@
 // What a tired user types: options that do nothing together, numbers that nothing can hold, documents of the
 // wrong kind. Each is refused at once, with the option's own name, or answered in full.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "base/json.hpp"

@@ -1,0 +1,26 @@
+// What asks a rank to end soon: SIGINT, SIGTERM, and SIGUSR1, which mpirun hands on to its ranks and Slurm
+// sends ahead of a time limit or a pre-emption (sbatch --signal). They set a flag while this lives, and the
+// rank ends between two steps. mpirun may send more than one of them; a second SIGINT ends the process at
+// once.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <csignal>
+
+namespace tw::cli {
+
+class StopSignals {
+  public:
+    StopSignals();
+    ~StopSignals();
+    StopSignals(const StopSignals&) = delete;
+    StopSignals& operator=(const StopSignals&) = delete;
+    [[nodiscard]] const std::atomic<bool>& flag() const;
+
+  private:
+    static constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGUSR1};
+    std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+}  // namespace tw::cli
