@@ -44,10 +44,10 @@ constexpr FrameworkFact kVirtualStagesOverlap = {
     "--num-layers-per-virtual-pipeline-stage, "
     "--no-overlap-p2p-communication; NeMo MegatronCommOverlapCallback alike"};
 
-// The host's work beside layers, counted in Megatron-Core 0.16.1 and Megatron-LM of 2025: Python calls by
-// cProfile where the code ran (pipeline transfers between two processes of a group that sends nothing), by
-// reading elsewhere; a call takes 1.33 us, 2.4 us inside the backward, an operation 7.7 us:
-// sim/cost/host_dispatch.cpp.
+// The host's work beside layers. Counted in Megatron-Core 0.16.1 by cProfile: gradient hooks, pipeline
+// transfers (two processes of a group that sends nothing); by reading: the optimizer's loops. The microbatch,
+// the step and the logs are estimates (recalled), not counts. A call takes 1.33 us, 2.4 us inside the
+// backward, an operation 7.7 us: sim/cost/host_dispatch.cpp.
 constexpr double calls(double count, double operations = 0) {
     return (count * 1.33 + operations * 7.7) / 7.7;
 }
@@ -165,8 +165,8 @@ constexpr std::array kFactsCore = {
 
 constexpr std::array kFactsNemo = {
     FrameworkFact{"host_extras.graphs_on_grace", "attention, router and its preprocessing",
-                  "Megatron-Bridge scripts/performance/configs/qwen/qwen3_workload_base_configs.py and its "
-                  "siblings: cuda_graph_scope of the GB200 and GB300 recipes of mixtures of experts"},
+                  "Megatron-Bridge scripts/performance/configs/qwen/qwen3_workload_base_configs.py: "
+                  "cuda_graph_scope of the GB200 and GB300 recipes; taken for other mixtures of experts too"},
     kHostFacts[0],
     kHostFacts[1],
     kHostFacts[2],
