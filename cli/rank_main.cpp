@@ -122,7 +122,7 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
     if (speaks && !options->quiet) on_step = [tokens](const StepResult& step) { print_step(step, tokens); };
     std::optional<StopSignals> signals;
     TrainOptions stoppable = *options;
-    if (ends_when_asked(*document, *options)) stoppable.stop = &signals.emplace().flag();
+    if (ends_when_asked(*options)) stoppable.stop = &signals.emplace().flag();
     auto result = train(*document, stoppable, **transport, *backend, on_step);
     if (!result) return fail(transport->get(), console, result.errors());
     const int code = result->interrupted ? exit_code(ErrorCode::Interrupted) : 0;

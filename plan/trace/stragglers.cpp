@@ -26,7 +26,7 @@ double median(std::vector<double> values) {
     return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// value(i) less the median of the others', for every i.
+// value(i) less the median of the others'; `count` is at least 2.
 template <class Value>
 double beyond_others(std::size_t count, std::size_t i, Value value) {
     std::vector<double> others;
@@ -53,6 +53,30 @@ void take_larger(std::optional<double>& most, double value) {
     most = most ? std::max(*most, value) : value;
 }
 
+double least_of(const StragglerOptions& options, double step_s) {
+    return std::max(options.least_s, options.threshold * step_s);
+}
+
+// Names whose own time is above its least, which stands beside it.
+class Slow {
+  public:
+    void add(const RankArrivals& rank, double least) {
+        if (rank.own_s > least) slow_.emplace_back(rank.own_s, rank.rank);
+    }
+    // Slowest first.
+    [[nodiscard]] std::vector<int> named(const StragglerOptions& options) {
+        std::stable_sort(slow_.begin(), slow_.end(),
+                         [](const auto& a, const auto& b) { return a.first > b.first; });
+        std::vector<int> ranks;
+        for (const auto& [own, rank] : slow_)
+            if (own >= options.beside_slowest * slow_.front().first) ranks.push_back(rank);
+        return ranks;
+    }
+
+  private:
+    std::vector<std::pair<double, int>> slow_;
+};
+
 class Judge {
   public:
     Judge(const Trace& trace, const StragglerOptions& options) : trace_(trace), options_(options) {
@@ -75,11 +99,11 @@ class Judge {
         out.step_s = step_s_;
         const std::map<std::size_t, double> expected =
             predicted != nullptr ? beside_prediction(*predicted) : std::map<std::size_t, double>{};
-        std::vector<std::pair<double, int>> slow;
+        Slow slow;
         for (std::size_t r = 0; r < trace_.ranks.size(); ++r) {
             RankArrivals rank;
             rank.rank = trace_.ranks[r].rank;
-            double least = std::max(options_.least_s, options_.threshold * step_s_);
+            double least = least_of(options_, step_s_);
             if (const auto found = expected.find(r); found != expected.end()) {
                 rank.own_s = own_step_s(r) - found->second;
                 rank.by_prediction = true;
@@ -98,12 +122,9 @@ class Judge {
                 continue;
             }
             out.ranks.push_back(rank);
-            if (rank.own_s > least) slow.emplace_back(rank.own_s, rank.rank);
+            slow.add(rank, least);
         }
-        std::stable_sort(slow.begin(), slow.end(),
-                         [](const auto& a, const auto& b) { return a.first > b.first; });
-        for (const auto& [own, rank] : slow)
-            if (own >= options_.beside_slowest * slow.front().first) out.stragglers.push_back(rank);
+        out.stragglers = slow.named(options_);
         return out;
     }
 
@@ -199,6 +220,32 @@ class Judge {
 
 Arrivals analyze_arrivals(const Trace& trace, const StragglerOptions& options, const Trace* predicted) {
     return Judge(trace, options).judge(predicted);
+}
+
+Arrivals analyze_pace(const std::vector<RankPace>& ranks, double step_s, const StragglerOptions& options) {
+    Arrivals out;
+    out.step_s = step_s;
+    std::map<int, std::vector<const RankPace*>> replicas;
+    for (const RankPace& rank : ranks)
+        replicas[rank.pipeline_rank].push_back(&rank);
+    Slow slow;
+    for (const RankPace& rank : ranks) {
+        const std::vector<const RankPace*>& group = replicas.at(rank.pipeline_rank);
+        if (group.size() < 2 || rank.own_s.empty()) continue;
+        const auto place =
+            static_cast<std::size_t>(std::find(group.begin(), group.end(), &rank) - group.begin());
+        std::vector<double> beyond;
+        for (std::size_t step = 0; step < rank.own_s.size(); ++step)
+            beyond.push_back(
+                beyond_others(group.size(), place, [&](std::size_t j) { return group[j]->own_s[step]; }));
+        RankArrivals judged;
+        judged.rank = rank.rank;
+        judged.own_s = median(std::move(beyond));
+        slow.add(judged, least_of(options, step_s));
+        out.ranks.push_back(judged);
+    }
+    out.stragglers = slow.named(options);
+    return out;
 }
 
 std::vector<std::string> describe(const Arrivals& arrivals) {
