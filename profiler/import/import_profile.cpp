@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/hardware/gemm_form.hpp"
 #include "models/hardware/scale_profile.hpp"
 #include "profiler/import/collective_import.hpp"
 #include "profiler/import/collective_instances.hpp"
@@ -36,6 +37,21 @@ void mark_all(HardwareProfile& profile, const std::string& base) {
         mark(entry.fit, base);
     for (auto& entry : profile.collectives)
         mark(entry.fit, base);
+    for (auto& entry : profile.interference)
+        mark(entry.fit, base);
+}
+
+// In the place of the base's factor for this precision, if it has one.
+void set_form(const GemmFormEntry& measured, Precision precision, HardwareProfile& profile) {
+    const GemmFormEntry* const held = gemm_form(profile, measured.form, precision);
+    if (held == nullptr) {
+        profile.gemm_forms.push_back(measured);
+        return;
+    }
+    GemmFormEntry& replaced = profile.gemm_forms[static_cast<std::size_t>(held - profile.gemm_forms.data())];
+    const std::optional<Precision> of = replaced.precision;
+    replaced = measured;
+    replaced.precision = of;
 }
 
 bool same_group(const CollectiveEntry& a, const CollectiveEntry& b) {
@@ -114,12 +130,8 @@ Result<ImportResult> import_profile(const std::vector<std::filesystem::path>& fi
         if (auto products = import_products(*sources, entry, node->device)) {
             entry = std::move(products->entry);
             fitted.push_back(entry.precision);
-            for (const GemmFormEntry& form : products->forms) {
-                auto& forms = profile->gemm_forms;
-                const auto same = std::find_if(forms.begin(), forms.end(),
-                                               [&](const auto& f) { return f.form == form.form; });
-                if (same != forms.end()) *same = form;
-            }
+            for (const GemmFormEntry& form : products->forms)
+                set_form(form, entry.precision, *profile);
             result.taken.push_back(products->taken);
         }
     }

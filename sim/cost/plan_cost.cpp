@@ -171,11 +171,10 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     c.backward = stage_cost(shape.layers, segments, Opcode::Backward);
     c.backward_input = stage_cost(shape.layers, segments, Opcode::BackwardInput);
     c.backward_weight = stage_cost(shape.layers, segments, Opcode::BackwardWeight);
-    const HostExtras& extras = framework_defaults(plan_.framework).host_extras;
     if (s == 0 || s + 1 == plan_.stage_count()) {
         PhaseCost microbatch;
         auto& host = microbatch.matrix.row(CostStream::Host);
-        host = add_to_row(host, sim_time(extras.microbatch * environment_.dispatch_s));
+        host = add_to_row(host, sim_time(framework.host_extras.microbatch * environment_.dispatch_s));
         c.forward.append(microbatch);
     }
     double saved = 0, tensors = 0;
