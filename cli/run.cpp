@@ -29,16 +29,20 @@ struct RunCommandOptions {
 class ScratchFile {
   public:
     ScratchFile()
-        : path_((fs::temp_directory_path() / fmt::format("trainwright-run-{}.json", getpid())).string()) {}
-    ~ScratchFile() {
-        std::error_code ignored;
-        fs::remove(path_, ignored);
+        : path_((fs::temp_directory_path() / fmt::format("trainwright-run-{}.json", getpid())).string()) {
+        remove();  // an earlier process with this number may have been killed
     }
+    ~ScratchFile() { remove(); }
     ScratchFile(const ScratchFile&) = delete;
     ScratchFile& operator=(const ScratchFile&) = delete;
     [[nodiscard]] const std::string& path() const { return path_; }
 
   private:
+    void remove() const {
+        std::error_code ignored;
+        fs::remove(path_, ignored);
+        fs::remove(path_ + ".part", ignored);  // write_text_file's
+    }
     std::string path_;
 };
 

@@ -160,6 +160,24 @@ def interrupt_report(runs, plan):
         sys.exit(f"an interrupted report: {report['ranks']}, {report['notes']}")
 
 
+def interrupt_twice(runs, plan):
+    """A second interrupt ends ranks that do not come to the end of their step, one or several."""
+    run = runs.start(plan, "--steps", "9", "--checkpoint", runs.folder / "twice", "--inject", "slow:step=2,ms=300000")
+    for line in run.stdout:
+        if line.split()[:1] == ["0"]:
+            break
+    time.sleep(1)
+    run.terminate()
+    time.sleep(1)
+    if run.poll() is not None:
+        sys.exit(f"{plan.stem}: the first interrupt ended a run in the middle of a step")
+    began = time.monotonic()
+    run.terminate()
+    run.communicate(timeout=60)
+    if run.returncode != 130 or time.monotonic() - began > 20:
+        sys.exit(f"{plan.stem} interrupted twice: exit code {run.returncode} after {time.monotonic() - began:.0f} s")
+
+
 def expect_equal(what, got, expected, tolerance):
     for step, (a, b) in enumerate(zip(got, expected, strict=True)):
         if abs(a - b) > tolerance * abs(b):
@@ -203,6 +221,8 @@ def main():
                                                        semantics=semantics))
         interrupt_servers(runs, folder / f"sync{len(SYNCHRONISATIONS) - 1}.json")
         interrupt_report(runs, pipeline)
+        for plan in (folder / "alone.json", pipeline):
+            interrupt_twice(runs, plan)
         for name, cluster, fix in (("pp4.json", "cpu:4", "pp=4"), ("dp2pp2.json", "cpu:4", "dp=2,pp=2"),
                                    ("tp2dp2.json", "cpu:4", "tp=2,dp=2,zero=1")):
             named = runs.stragglers(runs.plan(name, cluster, fix), "--inject", "slow:rank=1,ms=600")
@@ -214,7 +234,7 @@ def main():
         message = runs.run(pipeline, "--steps", "4", "--inject", "nan:step=2", code=1)
         if "not finite" not in message:
             sys.exit(f"a NaN is not named:\n{message}")
-    print(f"{len(LAYOUTS)} layouts, {len(SYNCHRONISATIONS)} gradient synchronisations, a kill, a resume under another layout, eight interrupts, "
+    print(f"{len(LAYOUTS)} layouts, {len(SYNCHRONISATIONS)} gradient synchronisations, a kill, a resume under another layout, ten interrupts, "
           "three slow ranks, a hang and a NaN")
 
 
