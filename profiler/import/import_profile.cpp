@@ -41,19 +41,6 @@ void mark_all(HardwareProfile& profile, const std::string& base) {
         mark(entry.fit, base);
 }
 
-// In the place of the base's factor for this precision, if it has one.
-void set_form(const GemmFormEntry& measured, Precision precision, HardwareProfile& profile) {
-    const GemmFormEntry* const held = gemm_form(profile, measured.form, precision);
-    if (held == nullptr) {
-        profile.gemm_forms.push_back(measured);
-        return;
-    }
-    GemmFormEntry& replaced = profile.gemm_forms[static_cast<std::size_t>(held - profile.gemm_forms.data())];
-    const std::optional<Precision> of = replaced.precision;
-    replaced = measured;
-    replaced.precision = of;
-}
-
 bool same_group(const CollectiveEntry& a, const CollectiveEntry& b) {
     return a.kind == b.kind && a.group_size == b.group_size && a.nodes == b.nodes;
 }
@@ -131,7 +118,7 @@ Result<ImportResult> import_profile(const std::vector<std::filesystem::path>& fi
             entry = std::move(products->entry);
             fitted.push_back(entry.precision);
             for (const GemmFormEntry& form : products->forms)
-                set_form(form, entry.precision, *profile);
+                set_gemm_form(*profile, form, entry.precision);
             result.taken.push_back(products->taken);
         }
     }

@@ -33,6 +33,22 @@ TEST(GemmForm, ItsOwnPrecisionComesBeforeTheOneForAll) {
     EXPECT_EQ(gemm_form(profile, GemmForm::WeightGrad, Precision::Fp32), nullptr);
 }
 
+TEST(GemmForm, AMeasuredFactorTakesThePlaceOfTheOneThatHolds) {
+    HardwareProfile profile;
+    profile.gemm_forms = {entry(GemmForm::WeightGrad, 1.5, 0.2, Precision::Fp32),
+                          entry(GemmForm::WeightGrad, 1.2, 0.1)};
+    set_gemm_form(profile, entry(GemmForm::WeightGrad, 1.3, 0.1), Precision::Bf16);
+    set_gemm_form(profile, entry(GemmForm::InputGrad, 1.1, 0.1), Precision::Bf16);
+    ASSERT_EQ(profile.gemm_forms.size(), 3U);
+    EXPECT_EQ(gemm_form(profile, GemmForm::WeightGrad, Precision::Fp32)->factor, 1.5);
+    EXPECT_EQ(gemm_form(profile, GemmForm::WeightGrad, Precision::Bf16)->factor, 1.3);
+    EXPECT_EQ(gemm_form(profile, GemmForm::WeightGrad, Precision::Fp16)->factor, 1.3);
+    EXPECT_EQ(gemm_form(profile, GemmForm::InputGrad, Precision::Fp16)->factor, 1.1);
+    set_gemm_form(profile, entry(GemmForm::WeightGrad, 1.6, 0.1), Precision::Fp32);
+    EXPECT_EQ(gemm_form(profile, GemmForm::WeightGrad, Precision::Fp32)->factor, 1.6);
+    EXPECT_EQ(gemm_form(profile, GemmForm::WeightGrad, Precision::Bf16)->factor, 1.3);
+}
+
 // Scatter is that of the factor that a product is multiplied by, not of all factors of its form.
 TEST(GemmForm, ScatterIsOfTheFactorThatHolds) {
     HardwareProfile profile;
