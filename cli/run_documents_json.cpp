@@ -10,6 +10,7 @@
 #include "base/si_format.hpp"
 #include "models/formats/document_kinds.hpp"
 #include "models/formats/text_lines.hpp"
+#include "models/hardware/sample_statistics.hpp"
 #include "real_exec/checkpoint/checkpoint_json.hpp"
 
 namespace tw::cli {
@@ -57,19 +58,14 @@ class Steps {
         facts.emplace_back("loss",
                            fmt::format("{:.5f} to {:.5f}, least {:.5f}", losses_.front(), losses_.back(),
                                        *std::min_element(losses_.begin(), losses_.end())));
-        facts.emplace_back("step time", format_duration(median(times_)) + ", median");
-        facts.emplace_back("rate", format_rate(median(rates_), "tokens/s") + ", median");
-        facts.emplace_back("waiting for others", format_duration(median(waited_)) + " of a step, median");
+        facts.emplace_back("step time", format_duration(median_of(times_)) + ", median");
+        facts.emplace_back("rate", format_rate(median_of(rates_), "tokens/s") + ", median");
+        facts.emplace_back("waiting for others", format_duration(median_of(waited_)) + " of a step, median");
         if (restarts_ > 0) facts.emplace_back("restarts", fmt::format("{}: step numbers go back", restarts_));
         if (skipped_ > 0) facts.emplace_back("overflowed", fmt::format("{} steps updated nothing", skipped_));
     }
 
   private:
-    static double median(std::vector<double> values) {
-        const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-        std::nth_element(values.begin(), middle, values.end());
-        return *middle;
-    }
     std::vector<double> losses_, times_, rates_, waited_;
     std::int64_t first_ = 0, last_ = 0;
     int restarts_ = 0, skipped_ = 0;
