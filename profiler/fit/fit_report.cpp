@@ -30,15 +30,17 @@ bool derived(const HardwareProfile& profile) {
 // What only tables of thousands of shapes tell.
 void gemm_details(std::string& text, const std::vector<ProfileFit>& profiles) {
     text +=
-        "\nWith the benchmark's five weights in turn taken as near where they fit the cache. One row: "
+        "\nWith the benchmark's weights, up to five in turn, taken as near where they fit the cache. Split "
+        "from: m n k below which no product is split along k. One row: "
         "vector, "
         "its step and split. Factors of the tiles' rates:";
     for (const GemmTile tile : kGemmTileSizes)
         text += fmt::format(" {}×{}", tile.m, tile.n);
     text +=
-        ".\n\n| device | precision | step ns | epilogue µs | vector µs | step ns | split µs | cache MB | "
+        ".\n\n| device | precision | step ns | epilogue µs | vector µs | step ns | split µs | split from | "
+        "cache MB | "
         "gain | "
-        "fade | factors |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+        "fade | factors |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
     for (const ProfileFit& fit : profiles) {
         for (const GemmFit& one : fit.gemm) {
             const GemmCurve& c = one.entry.curve;
@@ -47,9 +49,10 @@ void gemm_details(std::string& text, const std::vector<ProfileFit>& profiles) {
             for (const double factor : c.factors)
                 factors += fmt::format("{}{:.2f}", factors.empty() ? "" : " ", factor);
             text += fmt::format(
-                "| {} | {} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {} | {} | {} | {} |\n",
+                "| {} | {} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {} | {} | {} | {} | {} |\n",
                 fit.profile.name, to_string(one.entry.precision), c.step_s * 1e9, c.epilogue_s * 1e6,
                 c.vector_s * 1e6, c.vector_step_s * 1e9, c.vector_split_s * 1e6,
+                c.least_split > 0 ? fmt::format("{:.3g}", c.least_split) : "–",
                 c.cache_bytes > 0 ? fmt::format("{:.3g}", c.cache_bytes / 1e6) : "–",
                 c.cache_bytes > 0 ? fmt::format("{:.3g}", c.cache_gain) : "–",
                 c.cache_bytes > 0 ? fmt::format("{:.3g}", c.cache_fade) : "–", factors);
