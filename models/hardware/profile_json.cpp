@@ -57,6 +57,8 @@ FitRecord read_fit(const JsonObject& o) {
     fit.source = o.string("source");
     fit.scaled_from = o.string_or("scaled_from", "");
     fit.sigma = o.number("sigma", 0, 10);
+    // Documents from before the key: all of what comes from a sibling.
+    fit.shared = o.number_or("shared_sigma", fit.scaled_from.empty() ? 0 : fit.sigma, 0, 10);
     fit.median = o.number_or("held_out_median", 0, 0, 100);
     fit.p90 = o.number_or("held_out_p90", 0, 0, 100);
     fit.points = o.integer_or("points", 0, 0, std::int64_t{1} << 40);
@@ -68,6 +70,7 @@ void write_fit(Json& o, const FitRecord& fit) {
     o["source"] = fit.source;
     if (!fit.scaled_from.empty()) o["scaled_from"] = fit.scaled_from;
     o["sigma"] = fit.sigma;
+    if (fit.shared > 0 || !fit.scaled_from.empty()) o["shared_sigma"] = fit.shared;
     if (fit.points > 0) o["points"] = fit.points;
     if (fit.held_out > 0) {
         o["held_out_points"] = fit.held_out;
@@ -130,12 +133,7 @@ ResidualGrid read_grid(const Json& value, const std::string& pointer, Errors& er
 }
 
 Json grid_json(const ResidualGrid& grid) {
-    Json o;
-    o["log2_m"] = grid.m;
-    o["log2_n"] = grid.n;
-    o["log2_k"] = grid.k;
-    o["log_residual"] = grid.values;
-    return o;
+    return {{"log2_m", grid.m}, {"log2_n", grid.n}, {"log2_k", grid.k}, {"log_residual", grid.values}};
 }
 
 void read_tile_factors(const JsonObject& o, GemmCurve& curve) {
@@ -163,6 +161,7 @@ GemmEntry read_gemm(const JsonObject& o, Errors& errors) {
     c.prologue_s = amount(o, "tile_prologue_s");
     c.bandwidth = positive(o, "bandwidth_bytes_per_s");
     c.split_s = amount(o, "split_s");
+    c.least_split = o.number_or("least_split", 0, 0, kHuge);
     c.blend = o.number("blend", 1, 100);
     c.throttle = amount(o, "throttle");
     c.slack = o.number("wave_slack", 0, 1);
@@ -199,6 +198,7 @@ Json gemm_json(const GemmEntry& entry) {
     o["tile_prologue_s"] = c.prologue_s;
     o["bandwidth_bytes_per_s"] = c.bandwidth;
     o["split_s"] = c.split_s;
+    if (c.least_split > 0) o["least_split"] = c.least_split;
     o["blend"] = c.blend;
     o["throttle"] = c.throttle;
     o["wave_slack"] = c.slack;

@@ -149,6 +149,7 @@ PhaseCost batch_prologue(SimTime host_time) {
     PhaseCost phase;
     auto& host = phase.matrix.row(CostStream::Host);
     host = add_to_row(max_rows(host, phase.matrix.row(CostStream::Compute)), host_time);
+    phase.dispatch_s = to_seconds(host_time).value;
     return phase;
 }
 
@@ -176,7 +177,8 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     if (s == 0 || s + 1 == plan_.stage_count()) {
         PhaseCost microbatch;
         auto& host = microbatch.matrix.row(CostStream::Host);
-        host = add_to_row(host, sim_time(extras.microbatch * environment_.dispatch_s));
+        microbatch.dispatch_s = extras.microbatch * environment_.dispatch_s;
+        host = add_to_row(host, sim_time(microbatch.dispatch_s));
         c.forward.append(microbatch);
     }
     double saved = 0, tensors = 0;
