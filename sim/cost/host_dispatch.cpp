@@ -236,7 +236,7 @@ LayerHost layer_host(const LayerWork& work, HostCode code, const HostExtras& ext
     if (!is_megatron(code)) return host;
     if (!is_block(work)) {
         const bool head = std::any_of(work.forward.begin(), work.forward.end(),
-                                      [](const Op& op) { return is_kind(op, MemoryOpKind::CrossEntropy); });
+                                      [](const Op& op) { return op.name.rfind("head.", 0) == 0; });
         if (work.forward.empty()) return host;
         spread(work.forward, forward_of(head ? kHeadForward : kEmbeddingForward), host.forward);
         if (!work.backward.empty()) {
