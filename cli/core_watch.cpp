@@ -64,7 +64,7 @@ class CoreWatch::Core {
             std::this_thread::sleep_for(25ms);
             const std::lock_guard lock(mutex_);
             pace_.undisturbed();
-            sum_s_ += pace_.latest() * pace_.best_s();
+            sum_s_ += pace_.latest_s();
             ++probes_;
         }
     }
@@ -103,13 +103,11 @@ void CoreWatch::begin() {
 CoreWatch::Seen CoreWatch::seen() const {
     Seen seen;
     const std::vector<double> busy = busy_seconds();
-    double most = -1;
-    for (std::size_t i = 0; i < cores_.size(); ++i) {
-        seen.reference_s.push_back(cores_[i]->reference_s());
-        const auto core = static_cast<std::size_t>(cores_[i]->core());
-        if (core >= busy.size() || core >= begun_busy_.size()) continue;
-        const double worked = busy[core] - begun_busy_[core];
-        if (worked > most) most = worked, seen.busiest = i;
+    for (const auto& watched : cores_) {
+        seen.reference_s.push_back(watched->reference_s());
+        const auto core = static_cast<std::size_t>(watched->core());
+        const bool known = core < busy.size() && core < begun_busy_.size();
+        seen.worked_s.push_back(known ? busy[core] - begun_busy_[core] : 0);
     }
     const Counters now = counters();
     const double wall = now.wall_s - begun_.wall_s;
@@ -119,13 +117,15 @@ CoreWatch::Seen CoreWatch::seen() const {
 }
 
 double CoreWatch::slower(const Seen& seen, bool one_rank) const {
-    double slowest = 1;
+    double slowest = 1, sum = 0, worked = 0;
     for (std::size_t i = 0; i < seen.reference_s.size() && i < cores_.size(); ++i) {
-        if (one_rank && i != seen.busiest) continue;
         const double best = cores_[i]->best_s();
-        if (best > 0) slowest = std::max(slowest, seen.reference_s[i] / best);
+        if (best <= 0) continue;
+        slowest = std::max(slowest, seen.reference_s[i] / best);
+        sum += seen.worked_s[i] * seen.reference_s[i] / best;
+        worked += seen.worked_s[i];
     }
-    return slowest;
+    return one_rank && worked > 0 ? std::max(1.0, sum / worked) : slowest;
 }
 
 CoreWatch::Counters CoreWatch::counters() {

@@ -3,7 +3,6 @@
 // core's time; the system's counters tell what other programs computed.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -18,12 +17,12 @@ class CoreWatch {
 
     struct Seen {
         std::vector<double> reference_s;  // of each core, the mean over time
-        std::size_t busiest = 0;          // the core that worked most
+        std::vector<double> worked_s;     // of each core
         double others = 0;                // cores' worth of time that other programs took
     };
-    // How much longer the reference took than it does undisturbed: of the core that worked most (one rank),
-    // or of the core that was slowest on the whole (ranks that wait for each other). What it takes
-    // undisturbed is known from everything that was seen until now.
+    // How much longer the reference took than it does undisturbed: on the cores as much as they worked (one
+    // rank, which moves between them), or on the core that was slowest on the whole (ranks that wait for each
+    // other). What it takes undisturbed is known from everything that was seen until now.
     [[nodiscard]] double slower(const Seen& seen, bool one_rank) const;
     // Starts anew; what was seen since. Programs that this process started and waited for are no others.
     void begin();

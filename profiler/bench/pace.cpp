@@ -12,7 +12,7 @@ bool Pace::undisturbed() {
 }
 
 double Pace::best_s() const {
-    return sorted_.empty() ? known_best_s_ : sorted_[sorted_.size() / 20];
+    return sorted_.empty() ? 0 : sorted_[sorted_.size() / 20];
 }
 
 double Pace::latest() const {

@@ -18,16 +18,15 @@ class Pace {
     // Seconds of the reference, some tens of microseconds.
     using Probe = std::function<double()>;
 
-    // An empty probe: always undisturbed, at no cost. `known_best_s`: what an earlier watch of the same machine
-    // found undisturbed; 0: nothing is known.
-    explicit Pace(Probe probe = {}, double known_best_s = 0)
-        : probe_(std::move(probe)), known_best_s_(known_best_s) {}
+    // An empty probe: always undisturbed, at no cost.
+    explicit Pace(Probe probe = {}) : probe_(std::move(probe)) {}
 
     [[nodiscard]] bool watches() const { return probe_ != nullptr; }
     // Probes now: whether the reference takes what it takes when nobody disturbs it.
     bool undisturbed();
     // The latest probe over the best: 1.3: the machine is a quarter slower than it can be.
     [[nodiscard]] double latest() const;
+    [[nodiscard]] double latest_s() const { return latest_s_; }
     // What the reference takes undisturbed: the twentieth part of all probes took less, so that a clock that
     // is raised for an instant counts for nothing. 0: never probed.
     [[nodiscard]] double best_s() const;
@@ -42,7 +41,6 @@ class Pace {
 
   private:
     Probe probe_;
-    double known_best_s_;
     std::vector<double> sorted_;  // probes, ascending
     double latest_s_ = 0;
 };

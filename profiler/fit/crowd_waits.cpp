@@ -28,7 +28,8 @@ std::vector<std::pair<const char*, double>> crowd_waits(const std::vector<Sample
     const auto add = [&](const std::string& name, const char* computing, const char* idle, double alone) {
         waits.emplace_back(computing, std::max(kLeast, seconds("product, all_reduce" + name) - alone));
         const double nobody_computes = seconds("all_reduce" + name);
-        if (nobody_computes > 0) waits.emplace_back(idle, std::min(nobody_computes, waits.back().second));
+        // More than the wait after long computations where others fill the cores meanwhile.
+        if (nobody_computes > 0) waits.emplace_back(idle, nobody_computes);
     };
     add("", "crowd", "crowd idle", own);
     waits.emplace_back("crowd product", own);
