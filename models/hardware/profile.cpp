@@ -6,6 +6,7 @@
 
 #include "base/nearest.hpp"
 #include "models/data/embedded.hpp"
+#include "models/hardware/gemm_form.hpp"
 #include "models/hardware/profile_json.hpp"
 
 namespace tw {
@@ -43,17 +44,6 @@ Substitute gemm_entry(const HardwareProfile& profile, Precision precision) {
         }
     }
     return {&profile.gemm.front(), 1, true};
-}
-
-// The form's entry for the precision of the curve that it multiplies; null: as forward.
-const GemmFormEntry* gemm_form(const HardwareProfile& profile, GemmForm form, Precision precision) {
-    const GemmFormEntry* found = nullptr;
-    for (const GemmFormEntry& entry : profile.gemm_forms) {
-        if (entry.form != form) continue;
-        if (entry.precision == precision) return &entry;
-        if (!entry.precision) found = &entry;
-    }
-    return found;
 }
 
 // Lower clocks: every cycle of a tile takes longer, memory and launch do not.

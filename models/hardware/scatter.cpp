@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/hardware/gemm_form.hpp"
+
 namespace tw {
 namespace {
 
@@ -22,12 +24,11 @@ struct Scatter {
         for (const GemmEntry& entry : profile.gemm) {
             if (entry.precision == gemm.precision) squares = own(entry.fit) * own(entry.fit);
         }
-        for (const GemmFormEntry& form : profile.gemm_forms) {
-            if (form.form != gemm.form) continue;
-            const double sigma = own(form.fit);
+        if (const GemmFormEntry* form = gemm_form(profile, gemm.form, gemm.precision)) {
+            const double sigma = own(form->fit);
             // The forward's factor is how far a second machine lies from the table, all shapes alike.
             const double apart =
-                form.form == GemmForm::Forward ? std::min(sigma, std::abs(std::log(form.factor))) : 0;
+                form->form == GemmForm::Forward ? std::min(sigma, std::abs(std::log(form->factor))) : 0;
             squares += sigma * sigma - apart * apart;
         }
         return std::sqrt(squares);

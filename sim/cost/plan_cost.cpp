@@ -66,6 +66,7 @@ PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
                    std::span<const std::uint16_t> ranks, ShapeCostCache& cache)
     : environment_(environment),
       plan_(plan),
+      framework_(framework_defaults(plan.framework)),
       placement_(place_plan(environment.cluster, plan)),
       rank_of_stage_(ranks.begin(), ranks.end()) {
     TW_CHECK(ranks.size() == plan.stages.size());
@@ -161,7 +162,7 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     const NodeType& node = environment_.node_group(group).type;
     StageCostSet c;
     c.forward = stage_cost(shape.layers, segments, Opcode::Forward);
-    const FrameworkDefaults& framework = framework_defaults(plan_.framework);
+    const FrameworkDefaults& framework = framework_;
     if (framework.batch_read_back) {
         PhaseCost forward =
             batch_prologue(to_sim_time(Seconds(framework.batch_dispatches * environment_.dispatch_s)));
@@ -171,7 +172,7 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     c.backward = stage_cost(shape.layers, segments, Opcode::Backward);
     c.backward_input = stage_cost(shape.layers, segments, Opcode::BackwardInput);
     c.backward_weight = stage_cost(shape.layers, segments, Opcode::BackwardWeight);
-    const HostExtras& extras = framework_defaults(plan_.framework).host_extras;
+    const HostExtras& extras = framework_.host_extras;
     if (s == 0 || s + 1 == plan_.stage_count()) {
         PhaseCost microbatch;
         auto& host = microbatch.matrix.row(CostStream::Host);
@@ -404,8 +405,7 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
     const auto kernel = wire;
     const auto between_stages = [&](double seconds) {
         const SimTime d = sim_time(seconds);
-        const SimTime host =
-            sim_time(framework_defaults(plan_.framework).host_extras.transfer * environment_.dispatch_s);
+        const SimTime host = sim_time(framework_.host_extras.transfer * environment_.dispatch_s);
         return InstructionCost{d, host, host + d};
     };
     switch (key.opcode) {
