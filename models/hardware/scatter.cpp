@@ -21,6 +21,9 @@ struct Scatter {
     const HardwareProfile& profile;
 
     double operator()(const Gemm& gemm) const {
+        for (const HostGemmEntry& entry : profile.host_gemm) {
+            if (entry.precision == gemm.precision && entry.form == gemm.form) return own(entry.fit);
+        }
         double squares = 0;
         for (const GemmEntry& entry : profile.gemm) {
             if (same_curve(entry.precision, gemm.precision)) squares = own(entry.fit) * own(entry.fit);
