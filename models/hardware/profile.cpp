@@ -106,6 +106,9 @@ struct Estimate {
         if (sustained) {
             estimate.sigma = combine(estimate.sigma, profile.sustained.fit.sigma);
             estimate.scaled = estimate.scaled || !profile.sustained.fit.scaled_from.empty();
+        } else if (profile.sustained.slowdown > 1 && gemm.precision == Precision::Fp8) {
+            // Between the table's clocks and those of 16-bit products under load: half their distance.
+            estimate.sigma = combine(estimate.sigma, std::log(profile.sustained.slowdown) / 2);
         }
         if (const GemmFormEntry* form = gemm_form(profile, gemm.form, entry.precision)) {
             estimate.seconds *= form->factor * std::exp(form->residual.at(rows, static_cast<double>(shape.n),
@@ -118,6 +121,11 @@ struct Estimate {
                         [](const GemmFormEntry& form) { return form.form == GemmForm::Forward; });
         if (!second_machine && entry.fit.scaled_from.empty())
             estimate.sigma = combine(estimate.sigma, kOneTableSigma);
+        if (gemm.groups > 1) {
+            // Nobody published grouped products: the batched one stands in for a kernel of its own.
+            estimate.sigma = combine(estimate.sigma, kSubstituteSigma);
+            estimate.scaled = true;
+        }
         if (gemm.accumulate) {
             // fp32 sums are read and written where the curve has a 16-bit result written: 6 bytes an output
             // more, after the products. A tile's epilogue does not overlap its own main loop, and tiles of

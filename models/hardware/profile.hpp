@@ -33,6 +33,9 @@ struct FitRecord {
     double median = 0, p90 = 0;  // held-out errors; 0 where nothing was held out
     std::int64_t points = 0;     // measurements used
     std::int64_t held_out = 0;   // measurements left out
+    // The part of sigma that is wrong the same way for all shapes (another machine, a sibling's figures); the
+    // rest scatters from shape to shape.
+    double shared = 0;
 
     friend bool operator==(const FitRecord&, const FitRecord&) = default;
 };

@@ -9,6 +9,8 @@ FitRecord read_fit(const JsonObject& o) {
     fit.source = o.string("source");
     fit.scaled_from = o.string_or("scaled_from", "");
     fit.sigma = o.number("sigma", 0, 10);
+    // Documents from before the key: all of what comes from a sibling.
+    fit.shared = o.number_or("shared_sigma", fit.scaled_from.empty() ? 0 : fit.sigma, 0, 10);
     fit.median = o.number_or("held_out_median", 0, 0, 100);
     fit.p90 = o.number_or("held_out_p90", 0, 0, 100);
     fit.points = o.integer_or("points", 0, 0, std::int64_t{1} << 40);
@@ -20,6 +22,7 @@ void write_fit(Json& o, const FitRecord& fit) {
     o["source"] = fit.source;
     if (!fit.scaled_from.empty()) o["scaled_from"] = fit.scaled_from;
     o["sigma"] = fit.sigma;
+    if (fit.shared > 0 || !fit.scaled_from.empty()) o["shared_sigma"] = fit.shared;
     if (fit.points > 0) o["points"] = fit.points;
     if (fit.held_out > 0) {
         o["held_out_points"] = fit.held_out;

@@ -51,6 +51,7 @@ GemmEntry read_gemm(const JsonObject& o, Errors& errors) {
     c.prologue_s = amount(o, "tile_prologue_s");
     c.bandwidth = positive(o, "bandwidth_bytes_per_s");
     c.split_s = amount(o, "split_s");
+    c.least_split = o.number_or("least_split", 0, 0, kHuge);
     c.blend = o.number("blend", 1, 100);
     c.throttle = amount(o, "throttle");
     c.slack = o.number("wave_slack", 0, 1);
@@ -87,6 +88,7 @@ Json gemm_json(const GemmEntry& entry) {
     o["tile_prologue_s"] = c.prologue_s;
     o["bandwidth_bytes_per_s"] = c.bandwidth;
     o["split_s"] = c.split_s;
+    if (c.least_split > 0) o["least_split"] = c.least_split;
     o["blend"] = c.blend;
     o["throttle"] = c.throttle;
     o["wave_slack"] = c.slack;

@@ -38,28 +38,33 @@ void each_product(const std::vector<ProfileFit>& profiles, const Row& row) {
 // What only tables of thousands of shapes tell.
 void gemm_details(std::string& text, const std::vector<ProfileFit>& profiles) {
     text +=
-        "\nWith the benchmark's five weights in turn taken as near where they fit the cache. One row: "
-        "vector, its step and split. Factors of the tiles' rates:";
+        "\nWith the benchmark's weights, up to five in turn, taken as near where they fit the cache. Split "
+        "from: m n k below which no product is split along k. One row: "
+        "vector, "
+        "its step and split. Factors of the tiles' rates:";
     for (const GemmTile tile : kGemmTileSizes)
         text += fmt::format(" {}×{}", tile.m, tile.n);
     text +=
-        ".\n\n| device | precision | step ns | epilogue µs | vector µs | step ns | split µs | cache MB | "
+        ".\n\n| device | precision | step ns | epilogue µs | vector µs | step ns | split µs | split from | "
+        "cache MB | "
         "gain | "
-        "fade | factors |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+        "fade | factors |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
     each_product(profiles, [&](const std::string& device, const GemmFit& one) {
         const GemmCurve& c = one.entry.curve;
         if (c.vector_step_s <= 0) return;
         std::string factors;
         for (const double factor : c.factors)
             factors += fmt::format("{}{:.2f}", factors.empty() ? "" : " ", factor);
-        const auto of_cache = [&](double value) {
-            return c.cache_bytes > 0 ? fmt::format("{:.3g}", value) : std::string("–");
+        const auto where = [](bool there, double value) {
+            return there ? fmt::format("{:.3g}", value) : std::string("–");
         };
-        text += fmt::format("| {} | {} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {} | {} | {} | {} |\n",
-                            device, to_string(one.entry.precision), c.step_s * 1e9, c.epilogue_s * 1e6,
-                            c.vector_s * 1e6, c.vector_step_s * 1e9, c.vector_split_s * 1e6,
-                            of_cache(c.cache_bytes / 1e6), of_cache(c.cache_gain), of_cache(c.cache_fade),
-                            factors);
+        const bool cache = c.cache_bytes > 0;
+        text +=
+            fmt::format("| {} | {} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {} | {} | {} | {} | {} |\n",
+                        device, to_string(one.entry.precision), c.step_s * 1e9, c.epilogue_s * 1e6,
+                        c.vector_s * 1e6, c.vector_step_s * 1e9, c.vector_split_s * 1e6,
+                        where(c.least_split > 0, c.least_split), where(cache, c.cache_bytes / 1e6),
+                        where(cache, c.cache_gain), where(cache, c.cache_fade), factors);
     });
 }
 
