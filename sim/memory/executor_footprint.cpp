@@ -68,6 +68,7 @@ StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& p
         recomputed_after += l.recomputed;
         later += l.saved;
     }
+    if (!layers.empty()) f.gradient_on_its_way = whole * layers.front().parameters * (1 + 1.0 / replicas);
     f.activations = later + batch;
     f.held_for_weight = f.activations + kept_after + recomputed_after;
     if (plan.mesh.pp > 1) {

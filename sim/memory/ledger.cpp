@@ -87,12 +87,13 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
                          const std::vector<double>& parameter_bytes) {
     // Sizes of the rank's stages side by side: schedules with many chunks have thousands of counts.
     const std::size_t own = profile.stages.size();
-    std::vector<double> held(own), held_for_weight(own), stashed(own), gradients(own);
+    std::vector<double> held(own), held_for_weight(own), stashed(own), gradients(own), on_its_way(own);
     for (std::size_t k = 0; k < own; ++k) {
         const StageFootprint& f = stages[profile.stages[k]];
         held[k] = f.activations;
         held_for_weight[k] = f.held_for_weight;
         gradients[k] = f.gradients_for_weight;
+        on_its_way[k] = f.gradient_on_its_way;
         stashed[k] = parameter_bytes[profile.stages[k]];
     }
     DynamicPeak peak;
@@ -103,13 +104,17 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
         bool owes = false;
         for (std::size_t k = 0; k < own; ++k) {
             now.activations += counts[k] * held[k] + counts[own + k] * held_for_weight[k];
-            if (counts[own + k] == 0) continue;
+            const bool runs = profile.stages[k] == snapshot.stage;
+            if (counts[own + k] == 0) {
+                if (!runs) now.transient += on_its_way[k];
+                continue;
+            }
             now.activations += gradients[k];
-            owes |= profile.stages[k] == snapshot.stage;
+            owes |= runs;
         }
         for (std::size_t k = 0; k < own && profile.weight_versions > 1; ++k)
             now.weight_stash += counts[2 * own + k] * stashed[k];
-        now.transient =
+        now.transient +=
             transient_bytes(snapshot.running, stages[snapshot.stage], stages[snapshot.stage2], owes);
         now.instruction = snapshot.instruction;
         if (now.total() > peak.total()) peak = now;

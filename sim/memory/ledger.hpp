@@ -27,6 +27,9 @@ struct StageFootprint {
     // Whole gradients of sharded layers, once for all microbatches: from the first one's BackwardInput, which
     // adds to them, until no BackwardWeight is to come. While they are held a BackwardInput adds none.
     double gradients_for_weight = 0, transient_backward_input_beside = 0;
+    // Of the first layer, whole and its shard: on its way from the end of a backward until the stage's next
+    // one, beside what the rank's other stages do meanwhile.
+    double gradient_on_its_way = 0;
     double loose = 0;  // between the loss's tensors, where no other tensor fits
 };
 
