@@ -77,6 +77,9 @@ struct Estimate {
     const HardwareProfile& profile;
 
     KernelEstimate operator()(const Gemm& gemm) const {
+        for (const HostGemmEntry& entry : profile.host_gemm) {
+            if (entry.precision == gemm.precision && entry.form == gemm.form) return on_host(entry, gemm);
+        }
         const Substitute substitute = gemm_entry(profile, gemm.precision);
         const GemmEntry& entry = *substitute.entry;
         GemmShape shape{std::max<std::int64_t>(1, gemm.m), std::max<std::int64_t>(1, gemm.n),
@@ -203,6 +206,21 @@ struct Estimate {
 
     KernelEstimate operator()(const MeasuredOp& m) const { return {m.seconds, 0, false, false}; }
     KernelEstimate operator()(const CollectiveOp&) const { return {}; }
+
+    static KernelEstimate on_host(const HostGemmEntry& entry, const Gemm& gemm) {
+        GemmShape shape{std::max<std::int64_t>(1, gemm.m), std::max<std::int64_t>(1, gemm.n),
+                        std::max<std::int64_t>(1, gemm.k),
+                        std::max<std::int64_t>(1, gemm.batch * gemm.groups)};
+        shape.element_bytes = shape.output_bytes = bytes_per_element(gemm.precision);
+        KernelEstimate estimate;
+        estimate.seconds = host_gemm_seconds(entry.curve, entry.residual, shape, entry.form);
+        estimate.sigma = entry.fit.sigma;
+        estimate.out_of_range = !entry.m.contains(static_cast<double>(shape.m)) ||
+                                !entry.n.contains(static_cast<double>(shape.n)) ||
+                                !entry.k.contains(static_cast<double>(shape.k));
+        estimate.scaled = !entry.fit.scaled_from.empty();
+        return estimate;
+    }
 
     // Devices that no fused attention was measured on: its two products as batched GEMMs (five in the
     // backward).

@@ -19,6 +19,7 @@
 #include "models/hardware/curves/collective_curve.hpp"
 #include "models/hardware/curves/convolution_curve.hpp"
 #include "models/hardware/curves/gemm_curve.hpp"
+#include "models/hardware/curves/host_gemm_curve.hpp"
 #include "models/hardware/curves/memory_curve.hpp"
 
 namespace tw {
@@ -65,6 +66,17 @@ struct GemmFormEntry {
     FitRecord fit;
     std::optional<Precision> precision = std::nullopt;  // nothing: all
     friend bool operator==(const GemmFormEntry&, const GemmFormEntry&) = default;
+};
+
+// Products of a processor, in one precision and form: what kernel_time takes where there is such an entry.
+struct HostGemmEntry {
+    Precision precision = Precision::Fp32;
+    GemmForm form = GemmForm::Forward;
+    HostGemmCurve curve;
+    ResidualGrid residual;
+    Range m, n, k;  // measured
+    FitRecord fit;
+    friend bool operator==(const HostGemmEntry&, const HostGemmEntry&) = default;
 };
 
 // Tables are measured in short bursts; under hours of load the power limit lowers the clocks. What the
@@ -139,6 +151,7 @@ struct HardwareProfile {
     std::string description;
     std::vector<GemmEntry> gemm;
     std::vector<GemmFormEntry> gemm_forms;
+    std::vector<HostGemmEntry> host_gemm;  // of processors; a GPU's has none
     SustainedEntry sustained;
     std::vector<AttentionEntry> attention;
     MemoryCurve memory;

@@ -21,6 +21,9 @@ struct Scatter {
     const HardwareProfile& profile;
 
     double operator()(const Gemm& gemm) const {
+        for (const HostGemmEntry& entry : profile.host_gemm) {
+            if (entry.precision == gemm.precision && entry.form == gemm.form) return own(entry.fit);
+        }
         double squares = 0;
         Precision on = gemm.precision;  // of the curve
         for (const GemmEntry& entry : profile.gemm) {

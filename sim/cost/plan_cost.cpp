@@ -19,6 +19,12 @@ SimTime sim_time(double seconds) {
     return to_sim_time(Seconds(seconds));
 }
 
+// Of what the framework's host does beside its layers.
+double dispatch_seconds(const Environment& environment, const FrameworkDefaults& framework, int node_group) {
+    return environment.dispatch_s *
+           dispatch_share(framework.host, environment.node_group(node_group).device.name);
+}
+
 // A kernel bound by memory, as the profile times it.
 CurveEstimate memory_kernel(const HardwareProfile& profile, MemoryOpKind kind, double bytes) {
     Op op;
@@ -164,20 +170,20 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     StageCostSet c;
     c.forward = stage_cost(shape.layers, segments, Opcode::Forward);
     const FrameworkDefaults& framework = framework_;
-    if (framework.batch_read_back) {
-        PhaseCost forward =
-            batch_prologue(to_sim_time(Seconds(framework.batch_dispatches * environment_.dispatch_s)));
+    const double dispatch_s = dispatch_seconds(environment_, framework, group);
+    const bool end = s == 0 || s + 1 == plan_.stage_count();
+    if (framework.batch_read_back == StageSet::All || (framework.batch_read_back == StageSet::Ends && end)) {
+        PhaseCost forward = batch_prologue(to_sim_time(Seconds(framework.batch_dispatches * dispatch_s)));
         forward.append(c.forward);
         c.forward = forward;
     }
     c.backward = stage_cost(shape.layers, segments, Opcode::Backward);
     c.backward_input = stage_cost(shape.layers, segments, Opcode::BackwardInput);
     c.backward_weight = stage_cost(shape.layers, segments, Opcode::BackwardWeight);
-    const HostExtras& extras = framework_.host_extras;
-    if (s == 0 || s + 1 == plan_.stage_count()) {
+    if (end) {
         PhaseCost microbatch;
         auto& host = microbatch.matrix.row(CostStream::Host);
-        microbatch.dispatch_s = extras.microbatch * environment_.dispatch_s;
+        microbatch.dispatch_s = framework.host_extras.microbatch * dispatch_s;
         host = add_to_row(host, sim_time(microbatch.dispatch_s));
         c.forward.append(microbatch);
     }
@@ -190,7 +196,9 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         saved += saved_bytes(work, segment.recompute) * segment.count;
     }
 
-    c.step_dispatches = step_dispatches(tensors, framework);
+    const int replicas = plan_.mesh.dp * plan_.mesh.cp;
+    const int owners = plan_.zero_shard > 0 ? std::min(plan_.zero_shard, replicas) : replicas;
+    c.step_dispatches = step_dispatches(tensors, framework, plan_.zero_stage > 0 ? owners : 1);
 
     if (environment_.graph.tied_embeddings && plan_.mesh.pp == 1 && s + 1 == plan_.stage_count()) {
         // The head's projection is the embedding's table: one tensor where one rank holds both.
@@ -242,7 +250,6 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     if (plan_.zero_stage < 3 && !by_method) {
         const double wire = bytes_per_element(plan_.precision.gradient_reduce);
         const double element = bytes_per_element(plan_.precision.parameters);
-        const int replicas = plan_.mesh.dp * plan_.mesh.cp;
         const auto add = [&](TransferCost& total, const TransferCost& more) {
             total.seconds += more.seconds;
             total.sigma_s += more.sigma_s;
@@ -261,12 +268,12 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
             const GroupPlacement inner = shard == size ? whole : placement_.shard_group(axes, shard);
             if (plan_.zero_stage == 1 && framework.zero1_by_tensor) {
                 add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire, whole, group));
-                const double owners = std::max(1.0, std::min(static_cast<double>(shard), tensors));
+                const double senders = std::max(1.0, std::min(static_cast<double>(shard), tensors));
                 TransferCost updated = transfer(Axis::Dp, CollectiveKind::Broadcast,
-                                                parameters * element / owners, inner, group);
-                updated.seconds *= owners;
-                updated.sigma_s *= owners;
-                updated.bytes *= owners;
+                                                parameters * element / senders, inner, group);
+                updated.seconds *= senders;
+                updated.sigma_s *= senders;
+                updated.bytes *= senders;
                 add(c.parameter_gather, updated);
                 return;
             }
@@ -395,7 +402,10 @@ std::vector<int> backward_chunks(const Schedule& schedule) {
 PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vector<int>& chunks) const {
     const StageCostSet& c = stage(key.stage);
     const int parts = chunks[key.stage];
-    const SimTime dispatch = sim_time(environment_.dispatch_s);
+    const FrameworkDefaults& framework = framework_;
+    const double dispatch_s = dispatch_seconds(environment_, framework,
+                                               plan_.stages[static_cast<std::size_t>(key.stage)].node_group);
+    const SimTime dispatch = sim_time(dispatch_s);
     const auto phase = [](const PhaseCost& p, int share) {
         return InstructionCost{p.device_time() / share, p.host_time() / share,
                                p.host_to_device_time() / share};
@@ -407,7 +417,7 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
     const auto kernel = wire;
     const auto between_stages = [&](double seconds) {
         const SimTime d = sim_time(seconds);
-        const SimTime host = sim_time(framework_.host_extras.transfer * environment_.dispatch_s);
+        const SimTime host = sim_time(framework.host_extras.transfer * dispatch_s);
         return InstructionCost{d, host, host + d};
     };
     switch (key.opcode) {
@@ -450,7 +460,7 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
         case Opcode::GradNorm:
             return wire(norm_.seconds);
         case Opcode::OptimizerStep: {
-            const SimTime host = sim_time(c.step_dispatches * environment_.dispatch_s);
+            const SimTime host = sim_time(c.step_dispatches * dispatch_s);
             const SimTime d = sim_time(c.optimizer_s);
             return {d, host, host + d};
         }

@@ -129,16 +129,21 @@ TEST_F(Plans, BlockingTransfersCostMoreThanPostedOnes) {
     FrameworkDefaults synchronised = blocking;
     synchronised.p2p_calls = LoweringOptions::P2pCalls::Synchronised;
     FrameworkDefaults reads = synchronised;
-    reads.batch_read_back = true;
+    reads.batch_read_back = StageSet::All;
     reads.batch_dispatches = 18;
     const SimTime blocked = with(add_framework_variant(blocking, "test-blocking").name);
     const SimTime waited = with(add_framework_variant(synchronised, "test-synchronised").name);
     const SimTime read = with(add_framework_variant(reads, "test-read-back").name);
+    reads.batch_read_back = StageSet::Ends;
+    const SimTime at_ends = with(add_framework_variant(reads, "test-read-back-at-ends").name);
     EXPECT_GT(blocked, posted);
     EXPECT_GE(waited, blocked);
     // 192 forwards of the busiest rank, 18 dispatches each, at least.
     EXPECT_GE(read - waited, 192 * to_sim_time(Seconds(18 * environment_->dispatch_s)));
     EXPECT_LT(to_seconds(read).value, 1.1 * to_seconds(posted).value);
+    // The busiest rank is an inner one, which reads nothing back then.
+    EXPECT_GE(at_ends, waited);
+    EXPECT_LT(at_ends, read);
 }
 
 }  // namespace
