@@ -25,10 +25,14 @@ struct Scatter {
             if (entry.precision == gemm.precision && entry.form == gemm.form) return own(entry.fit);
         }
         double squares = 0;
+        Precision on = gemm.precision;  // of the curve
         for (const GemmEntry& entry : profile.gemm) {
-            if (same_curve(entry.precision, gemm.precision)) squares = own(entry.fit) * own(entry.fit);
+            if (!same_curve(entry.precision, gemm.precision)) continue;
+            squares = own(entry.fit) * own(entry.fit);
+            on = entry.precision;
+            if (on == gemm.precision) break;
         }
-        if (const GemmFormEntry* form = gemm_form(profile, gemm.form, gemm.precision)) {
+        if (const GemmFormEntry* form = gemm_form(profile, gemm.form, on)) {
             const double sigma = own(form->fit);
             // The forward's factor is how far a second machine lies from the table, all shapes alike;
             // documents that do not tell `shared` hold it in sigma.

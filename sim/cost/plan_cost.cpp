@@ -149,13 +149,14 @@ PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
 
 namespace {
 
-// What stands before a forward: the host reads the batch's sizes back, so that it is behind the device, and
-// has so many dispatches to make.
-PhaseCost batch_prologue(SimTime host_time) {
+// So much work of the host; `behind`: after it has read from the device (the batch's sizes, before a
+// forward).
+PhaseCost host_work(double seconds, bool behind) {
     PhaseCost phase;
     auto& host = phase.matrix.row(CostStream::Host);
-    host = add_to_row(max_rows(host, phase.matrix.row(CostStream::Compute)), host_time);
-    phase.dispatch_s = to_seconds(host_time).value;
+    if (behind) host = max_rows(host, phase.matrix.row(CostStream::Compute));
+    host = add_to_row(host, sim_time(seconds));
+    phase.dispatch_s = seconds;
     return phase;
 }
 
@@ -173,20 +174,14 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     const double dispatch_s = dispatch_seconds(environment_, framework, group);
     const bool end = s == 0 || s + 1 == plan_.stage_count();
     if (framework.batch_read_back == StageSet::All || (framework.batch_read_back == StageSet::Ends && end)) {
-        PhaseCost forward = batch_prologue(to_sim_time(Seconds(framework.batch_dispatches * dispatch_s)));
+        PhaseCost forward = host_work(framework.batch_dispatches * dispatch_s, true);
         forward.append(c.forward);
         c.forward = forward;
     }
     c.backward = stage_cost(shape.layers, segments, Opcode::Backward);
     c.backward_input = stage_cost(shape.layers, segments, Opcode::BackwardInput);
     c.backward_weight = stage_cost(shape.layers, segments, Opcode::BackwardWeight);
-    if (end) {
-        PhaseCost microbatch;
-        auto& host = microbatch.matrix.row(CostStream::Host);
-        microbatch.dispatch_s = framework.host_extras.microbatch * dispatch_s;
-        host = add_to_row(host, sim_time(microbatch.dispatch_s));
-        c.forward.append(microbatch);
-    }
+    if (end) c.forward.append(host_work(framework.host_extras.microbatch * dispatch_s, false));
     double saved = 0, tensors = 0;
     for (const StageSegment& segment : segments) {
         tensors += shape.parameter_tensors[static_cast<std::size_t>(segment.layer_class)] * segment.count;
