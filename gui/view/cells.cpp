@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 namespace tw {
@@ -15,6 +16,41 @@ double floor_of(double x) {
     return whole > x ? whole - 1 : whole;
 }
 
+// What fills most of the few tasks of a column. Only kinds that were added are ever looked at, so that a
+// column costs its tasks and nothing else.
+class Tally {
+  public:
+    void add(TaskKind kind, SimTime duration) {
+        total_[static_cast<std::size_t>(kind)] += duration + 1;  // instants count too
+        kinds_ |= 1U << static_cast<unsigned>(kind);
+    }
+    void take_away(TaskKind kind, SimTime duration) {
+        total_[static_cast<std::size_t>(kind)] -= duration + 1;
+    }
+    // The first of the largest; the tally is empty afterwards.
+    TaskKind most() {
+        auto best = static_cast<std::size_t>(std::countr_zero(kinds_));
+        SimTime largest = total_[best];
+        total_[best] = 0;
+        for (unsigned left = kinds_ & (kinds_ - 1); left != 0; left &= left - 1) {
+            const auto k = static_cast<std::size_t>(std::countr_zero(left));
+            if (total_[k] > largest) {
+                largest = total_[k];
+                best = k;
+            }
+            total_[k] = 0;
+        }
+        kinds_ = 0;
+        return static_cast<TaskKind>(best);
+    }
+    void clear() { static_cast<void>(most()); }
+
+  private:
+    static_assert(kTaskKinds <= 32);
+    std::array<SimTime, kTaskKinds> total_{};
+    unsigned kinds_ = 0;
+};
+
 }  // namespace
 
 void cells_of(const TraceModel& model, std::uint32_t lane_index, const TimeWindow& window,
@@ -26,6 +62,10 @@ void cells_of(const TraceModel& model, std::uint32_t lane_index, const TimeWindo
     const double scale = window.pixels_per_ps();
     const double ps_per_pixel = 1 / scale;
     const auto x_of = [&](SimTime t) { return static_cast<double>(t - window.begin) * scale; };
+    const auto is_wide = [&](std::size_t t) {
+        return static_cast<double>(finish[t] - start[t]) * scale >= kLeastWidth;
+    };
+    Tally tally;
     // A task at the very end of the window touches it.
     std::size_t i = model.first_ending_after(lane, window.begin);
     while (i < lane.end && start[i] <= window.end) {
@@ -40,14 +80,25 @@ void cells_of(const TraceModel& model, std::uint32_t lane_index, const TimeWindo
         const double column = floor_of(x0);
         const auto next = window.begin + static_cast<SimTime>((column + 1) * ps_per_pixel) + 1;
         const SimTime stop = std::min(std::max(next, start[i]), window.end + 1);
-        std::size_t j = i + 1;
+        std::size_t j = i;
         const std::size_t near = std::min<std::size_t>(lane.end, i + kFewTasks);
-        while (j < near && start[j] < stop)
+        do {
+            tally.add(kind[j], finish[j] - start[j]);
             ++j;
-        if (j == near && j < lane.end && start[j] < stop)
+        } while (j < near && start[j] < stop);
+        TaskKind most{};
+        if (j == near && j < lane.end && start[j] < stop) {
+            tally.clear();
             j = model.detail().first_starting_at(start, j, lane.end, stop);
-        if (j - 1 > i && static_cast<double>(finish[j - 1] - start[j - 1]) * scale >= kLeastWidth) --j;
-        const TaskKind most = model.detail().dominant(start, finish, kind, i, j);
+            if (is_wide(j - 1)) --j;
+            most = model.detail().dominant(start, finish, kind, i, j);
+        } else {
+            if (j - 1 > i && is_wide(j - 1)) {
+                --j;
+                tally.take_away(kind[j], finish[j] - start[j]);
+            }
+            most = tally.most();
+        }
         cells.push_back(
             {column, column + 1, static_cast<TaskId>(i), static_cast<std::uint32_t>(j - i), most, true});
         i = j;

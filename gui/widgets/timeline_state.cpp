@@ -27,7 +27,7 @@ TimeLimits TimelineView::State::limits() const {
 }
 
 void TimelineView::State::dirty() {
-    image_dirty = true;
+    image_dirty = frame_dirty = true;
     view.viewport()->update();
 }
 
@@ -38,7 +38,8 @@ void TimelineView::State::set_window(TimeWindow window) {
     const bool moved = window.begin != scene.window.begin || window.end != scene.window.end;
     scene.window = window;
     focused_once = false;
-    dirty();
+    image_dirty = true;  // names and legend stay
+    view.viewport()->update();
     sync_bars();
     if (moved) Q_EMIT view.visible_changed(window.begin, window.end);
 }

@@ -235,14 +235,18 @@ void TimelineView::paintEvent(QPaintEvent*) {
     if (s_->image.size() != pixels || s_->image.devicePixelRatio() != ratio) {
         s_->image = QImage(pixels, QImage::Format_RGB32);
         s_->image.setDevicePixelRatio(ratio);
-        s_->image_dirty = true;
+        s_->image_dirty = s_->frame_dirty = true;
     }
     if (s_->image_dirty) {
         QPainter onto(&s_->image);
         scene.paint_rows(onto, &s_->image);
         onto.setRenderHint(QPainter::Antialiasing, true);
-        scene.paint_frame(onto);
-        s_->image_dirty = false;
+        if (s_->frame_dirty) {
+            scene.paint_frame(onto);
+        } else {
+            scene.paint_ruler(onto);
+        }
+        s_->image_dirty = s_->frame_dirty = false;
     }
     painter.drawImage(0, 0, s_->image);
     scene.paint_overlays(painter);
