@@ -9,6 +9,7 @@ namespace tw {
 namespace {
 
 constexpr std::size_t kFewTasks = 24;  // of a column: counted one by one
+constexpr std::size_t kAtOnce = 6;     // of these: without asking each whether it is the last
 
 // std::floor is a call where the processor's own instruction may not be used.
 double floor_of(double x) {
@@ -20,8 +21,9 @@ double floor_of(double x) {
 // column costs its tasks and nothing else.
 class Tally {
   public:
-    void add(TaskKind kind, SimTime duration) {
-        total_[static_cast<std::size_t>(kind)] += duration + 1;  // instants count too
+    // `counts`: 1, or 0 for a task that is only looked at.
+    void add(TaskKind kind, SimTime duration, std::int64_t counts) {
+        total_[static_cast<std::size_t>(kind)] += (duration + 1) * counts;  // instants count too
         kinds_ |= 1U << static_cast<unsigned>(kind);
     }
     void take_away(TaskKind kind, SimTime duration) {
@@ -34,10 +36,8 @@ class Tally {
         total_[best] = 0;
         for (unsigned left = kinds_ & (kinds_ - 1); left != 0; left &= left - 1) {
             const auto k = static_cast<std::size_t>(std::countr_zero(left));
-            if (total_[k] > largest) {
-                largest = total_[k];
-                best = k;
-            }
+            best = total_[k] > largest ? k : best;
+            largest = std::max(largest, total_[k]);
             total_[k] = 0;
         }
         kinds_ = 0;
@@ -82,10 +82,20 @@ void cells_of(const TraceModel& model, std::uint32_t lane_index, const TimeWindo
         const SimTime stop = std::min(std::max(next, start[i]), window.end + 1);
         std::size_t j = i;
         const std::size_t near = std::min<std::size_t>(lane.end, i + kFewTasks);
-        do {
-            tally.add(kind[j], finish[j] - start[j]);
-            ++j;
-        } while (j < near && start[j] < stop);
+        tally.add(kind[j], finish[j] - start[j], 1);
+        ++j;
+        if (j + kAtOnce <= near) {
+            // How many there are nobody can guess, the processor least: all are looked at, some count.
+            std::size_t within = 0;
+            for (std::size_t n = 0; n < kAtOnce; ++n) {
+                const std::int64_t counts = start[j + n] < stop ? 1 : 0;
+                tally.add(kind[j + n], finish[j + n] - start[j + n], counts);
+                within += static_cast<std::size_t>(counts);
+            }
+            j += within;
+        }
+        for (; j < near && start[j] < stop; ++j)
+            tally.add(kind[j], finish[j] - start[j], 1);
         TaskKind most{};
         if (j == near && j < lane.end && start[j] < stop) {
             tally.clear();

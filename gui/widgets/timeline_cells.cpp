@@ -116,12 +116,6 @@ class RowRaster {
             span.kind = cell.kind;
             span.merged = cell.merged;
             span.outlined = !cell.merged && span.x1 - span.x0 >= 4 * stripe_;
-            // Merged columns of one kind are one span.
-            if (span.merged && !spans_.empty() && spans_.back().merged && spans_.back().x1 == span.x0 &&
-                spans_.back().fill == span.fill) {
-                spans_.back().x1 = span.x1;
-                continue;
-            }
             // Lines that look alike are drawn once: how many looks are there?
             if (span.merged) {
                 period_ = std::max(period_, 2 * stripe_);

@@ -14,7 +14,7 @@
 namespace tw::gui {
 namespace {
 
-constexpr double kWorthThreads = 20'000;  // visible tasks from which several threads draw
+constexpr double kWorthThreads = 8'000;  // visible tasks from which several threads draw
 
 }  // namespace
 
