@@ -28,6 +28,7 @@ struct TimelineView::State {
     TimelineScene scene;
     TrackState tracks;
     QString empty_text;
+    int needed_names_width = 0, least_names_width = 0;  // pixels: of its own names, of a view beside it
     std::vector<float> differences;
 
     QImage image;             // rows and frame, in device pixels

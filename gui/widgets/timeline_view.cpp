@@ -180,6 +180,16 @@ int TimelineView::names_width() const {
     return static_cast<int>(s_->scene.names_width);
 }
 
+int TimelineView::needed_names_width() const {
+    return s_->needed_names_width;
+}
+
+void TimelineView::set_least_names_width(int pixels) {
+    if (pixels == s_->least_names_width) return;
+    s_->least_names_width = pixels;
+    s_->relayout();
+}
+
 void TimelineView::set_search(const QString& text) {
     if (text.isEmpty()) {
         s_->prompt->close_prompt(true);

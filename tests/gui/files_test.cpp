@@ -252,8 +252,7 @@ TEST(Files, ClosingWhileAnEditIsSimulatedKeepsTheEdit) {
 }
 
 // A run that is cut short by closing has been told to end in order: what it measured is open the next time.
-TEST(Files, ClosingWhileARunGoesOnKeepsItsTrace) {
-    if (Workbench::program("trainwright").isEmpty()) GTEST_SKIP() << "trainwright is not built";
+void close_while_a_run_goes_on(bool after_stop) {
     const QTemporaryDir state;
     qputenv("XDG_STATE_HOME", state.path().toUtf8());
     {
@@ -266,6 +265,10 @@ TEST(Files, ClosingWhileARunGoesOnKeepsItsTrace) {
         // A few steps are done when their losses are drawn.
         ASSERT_TRUE(wait_until([&] { return window.run()->steps_done() > 2 || !window.run()->running(); }));
         ASSERT_TRUE(window.run()->running());
+        if (after_stop) {
+            window.run()->stop();
+            EXPECT_TRUE(window.run()->stopping());
+        }
         window.close();
         EXPECT_FALSE(window.run()->running());
         ASSERT_EQ(window.workbench().measured().size(), 1U);
@@ -276,6 +279,17 @@ TEST(Files, ClosingWhileARunGoesOnKeepsItsTrace) {
     ASSERT_EQ(window.workbench().measured().size(), 1U);
     ASSERT_NE(window.workbench().measured()[0].trace, nullptr);
     EXPECT_GT(window.workbench().measured()[0].trace->steps, 1);
+}
+
+TEST(Files, ClosingWhileARunGoesOnKeepsItsTrace) {
+    if (Workbench::program("trainwright").isEmpty()) GTEST_SKIP() << "trainwright is not built";
+    close_while_a_run_goes_on(false);
+}
+
+// Closing asks no second time: that would end the run at once.
+TEST(Files, ClosingWhileARunIsStoppingKeepsItsTrace) {
+    if (Workbench::program("trainwright").isEmpty()) GTEST_SKIP() << "trainwright is not built";
+    close_while_a_run_goes_on(true);
 }
 
 TEST(Files, DestroyingAWindowWhileWorkRunsEndsTheWork) {
