@@ -264,7 +264,12 @@ void TimelineScene::paint_rows(QPainter& painter, QImage* image) const {
                 painter.fillRect(rect_of(row).adjusted(0, 1, 0, -1), style.track);
         });
         painter.setPen(QPen(style.grid, 1));
-        for (const TimeTick& tick : time_ticks(*model, window, options.time_format)) {
+        // Below the ruler's.
+        TimeWindow shown = window;
+        shown.begin -= shift;
+        shown.end -= shift;
+        for (const TimeTick& tick : time_ticks(*model, shown, options.time_format,
+                                               options.time_format == TimeFormat::OfStep ? 130 : 90)) {
             const double x = area.left() + std::floor(tick.x) + 0.5;
             painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
         }
