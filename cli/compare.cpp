@@ -222,7 +222,7 @@ int compare(const CompareCommandOptions& options, Console& console) {
     c.memory = compare_memory(predicted->memory, peak_memory(measured));
     StragglerOptions arrivals;
     arrivals.first_step = c.skipped;
-    arrivals.least_s = 0.005;  // a process that was preempted once
+    arrivals.least_s = kPreempted_s;
     c.arrivals = analyze_arrivals(measured, arrivals, &predicted->trace);
     c.within = std::abs(c.traces.step_error()) <= options.tolerance;
     if (!options.svg.empty()) {

@@ -21,15 +21,9 @@ namespace {
 
 using Described = Result<DocumentSummary>;
 
-bool is_plan(std::string_view text, std::string_view) {
-    return documents::schema_of(text) == "trainwright/plan";
-}
-bool is_trace(std::string_view text, std::string_view) {
-    return documents::schema_of(text) == "trainwright/trace";
-}
-bool is_scenario(std::string_view text, std::string_view) {
-    return documents::schema_of(text) == "trainwright/scenario";
-}
+constexpr char kPlan[] = "trainwright/plan", kTrace[] = "trainwright/trace",
+               kScenario[] = "trainwright/scenario";
+
 bool is_schedule_text(std::string_view text, std::string_view) {
     return text.starts_with("trainwright-schedule ");
 }
@@ -131,9 +125,9 @@ Described describe_schedule_csv(std::string_view text, std::string_view) {
 }
 
 constexpr std::array kKinds = {
-    DocumentKind{"trainwright plan", is_plan, describe_plan},
-    DocumentKind{"trainwright trace", is_trace, describe_trace},
-    DocumentKind{"trainwright scenario", is_scenario, describe_scenario},
+    DocumentKind{"trainwright plan", documents::has_schema<kPlan>, describe_plan},
+    DocumentKind{"trainwright trace", documents::has_schema<kTrace>, describe_trace},
+    DocumentKind{"trainwright scenario", documents::has_schema<kScenario>, describe_scenario},
     DocumentKind{"trainwright schedule", is_schedule_text, describe_schedule_text},
     DocumentKind{"PyTorch schedule CSV", is_schedule_csv, describe_schedule_csv},
 };

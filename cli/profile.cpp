@@ -62,6 +62,15 @@ std::vector<Part> parts_of(const HardwareProfile& p) {
              std::string(to_string(e.form)) + (e.precision ? " " + std::string(to_string(*e.precision)) : ""),
              fmt::format("{:.3f} of the curve's time", e.factor), "", &e.fit});
     }
+    for (const HostGemmEntry& e : p.host_gemm) {
+        parts.push_back(
+            {"core's product", fmt::format("{} {}", to_string(e.precision), to_string(e.form)),
+             fmt::format("{} as it lies{}, {} packed{}", format_rate(2 / e.curve.direct.step_s, "FLOP/s"),
+                         e.curve.packed_from > 0 ? fmt::format(" below {:.0f}", e.curve.packed_from) : "",
+                         format_rate(2 / e.curve.packed.step_s, "FLOP/s"),
+                         e.residual.empty() ? "" : fmt::format(", grid of {}", e.residual.values.size())),
+             fmt::format("m {}, n {}, k {}", size_range(e.m), size_range(e.n), size_range(e.k)), &e.fit});
+    }
     if (p.sustained.slowdown > 1) {
         parts.push_back({"sustained load", "",
                          fmt::format("{:.3f} of the compute time", p.sustained.slowdown), "",

@@ -122,11 +122,11 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
     if (speaks && !options->quiet) on_step = [tokens](const StepResult& step) { print_step(step, tokens); };
     std::optional<StopSignals> signals;
     TrainOptions stoppable = *options;
-    if (ends_when_asked(*document, *options)) stoppable.stop = &signals.emplace().flag();
+    if (ends_when_asked(*options)) stoppable.stop = &signals.emplace().flag();
     auto result = train(*document, stoppable, **transport, *backend, on_step);
     if (!result) return fail(transport->get(), console, result.errors());
-    const int code = result->interrupted ? exit_code(ErrorCode::Interrupted) : 0;
-    if (!speaks) return code;
+    // The others have done their part: a launcher that sees one of them fail would end the one that speaks.
+    if (!speaks) return 0;
     if (!options->quiet) print_tail(*result);
     if (!options->result.empty()) {
         if (Status written = write_text_file(
@@ -135,7 +135,7 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
             !written)
             return fail(transport->get(), console, written.errors());
     }
-    return code;
+    return result->interrupted ? exit_code(ErrorCode::Interrupted) : 0;
 }
 
 }  // namespace tw::cli

@@ -29,16 +29,20 @@ struct RunCommandOptions {
 class ScratchFile {
   public:
     ScratchFile()
-        : path_((fs::temp_directory_path() / fmt::format("trainwright-run-{}.json", getpid())).string()) {}
-    ~ScratchFile() {
-        std::error_code ignored;
-        fs::remove(path_, ignored);
+        : path_((fs::temp_directory_path() / fmt::format("trainwright-run-{}.json", getpid())).string()) {
+        remove();  // an earlier process with this number may have been killed
     }
+    ~ScratchFile() { remove(); }
     ScratchFile(const ScratchFile&) = delete;
     ScratchFile& operator=(const ScratchFile&) = delete;
     [[nodiscard]] const std::string& path() const { return path_; }
 
   private:
+    void remove() const {
+        std::error_code ignored;
+        fs::remove(path_, ignored);
+        fs::remove(path_ + ".part", ignored);  // write_text_file's
+    }
     std::string path_;
 };
 
@@ -80,7 +84,7 @@ Result<RanksEnded> run_with_restarts(const RunCommandOptions& options, const Pla
                                      Console& console) {
     TrainFlags flags = options.flags;
     StartRanks how;
-    how.end_when_asked = ends_when_asked(document, flags.train);
+    how.end_when_asked = ends_when_asked(flags.train);
     while (true) {
         auto ended = start_ranks(world_size(document.plan), train_words(flags), how);
         if (!ended) return ended;
@@ -99,6 +103,19 @@ Result<RanksEnded> run_with_restarts(const RunCommandOptions& options, const Pla
     }
 }
 
+// The answer to --json: the figures that rank 0 left in `path`.
+Status print_report(const std::string& path, const PlanDocument& document, Console& console) {
+    const auto json = read_json_file(path);
+    if (!json) return json.errors();
+    Json answer = cli::document("run");
+    answer["model"] = document.model_name;
+    answer["plan"] = summary(document.plan);
+    for (const auto& [key, value] : json->items())
+        answer[key] = value;
+    console.out_json(answer);
+    return ok();
+}
+
 int run(const Command& command, RunCommandOptions& options, Console& console) {
     TrainFlags& flags = options.flags;
     const auto parsed = train_options(flags);
@@ -115,12 +132,17 @@ int run(const Command& command, RunCommandOptions& options, Console& console) {
     if (!useless.empty()) return console.fail(useless);
     const ScratchFile result;
     if (console.json) {
-        flags.result = result.path();
+        flags.train.result = result.path();
         flags.train.quiet = true;
     }
     const auto ended = run_with_restarts(options, *document, console);
     if (!ended) return console.fail(ended.errors());
     if (ended->exit_code == exit_code(ErrorCode::Interrupted)) {
+        // A run that is ended at once leaves none.
+        if (std::error_code ignored; console.json && fs::exists(result.path(), ignored)) {
+            if (const Status told = print_report(result.path(), *document, console); !told)
+                return console.fail(told.errors());
+        }
         const auto kept = flags.train.checkpoint_folder.empty()
                               ? std::vector<std::int64_t>{}
                               : checkpoint_steps(flags.train.checkpoint_folder);
@@ -134,15 +156,8 @@ int run(const Command& command, RunCommandOptions& options, Console& console) {
                                    options.restarts == 0 ? "--restarts N goes on by itself" : ""}});
     }
     if (!console.json) return 0;
-    const auto json = read_json_file(result.path());
-    if (!json) return console.fail(json.errors());
-    Json answer = cli::document("run");
-    answer["model"] = document->model_name;
-    answer["plan"] = summary(document->plan);
-    for (const auto& [key, value] : json->items())
-        answer[key] = value;
-    console.out_json(answer);
-    return 0;
+    const Status told = print_report(result.path(), *document, console);
+    return told ? 0 : console.fail(told.errors());
 }
 
 }  // namespace

@@ -10,12 +10,16 @@
 #include "base/si_format.hpp"
 #include "models/formats/document_kinds.hpp"
 #include "models/formats/text_lines.hpp"
+#include "models/hardware/sample_statistics.hpp"
 #include "real_exec/checkpoint/checkpoint_json.hpp"
 
 namespace tw::cli {
 namespace {
 
 using Described = Result<DocumentSummary>;
+
+constexpr char kReport[] = "trainwright/run", kManifest[] = "trainwright/checkpoint",
+               kPart[] = "trainwright/checkpoint-part";
 
 // ---- steps: of a report, or of metrics.jsonl
 
@@ -54,27 +58,18 @@ class Steps {
         facts.emplace_back("loss",
                            fmt::format("{:.5f} to {:.5f}, least {:.5f}", losses_.front(), losses_.back(),
                                        *std::min_element(losses_.begin(), losses_.end())));
-        facts.emplace_back("step time", format_duration(median(times_)) + ", median");
-        facts.emplace_back("rate", format_rate(median(rates_), "tokens/s") + ", median");
-        facts.emplace_back("waiting for others", format_duration(median(waited_)) + " of a step, median");
+        facts.emplace_back("step time", format_duration(median_of(times_)) + ", median");
+        facts.emplace_back("rate", format_rate(median_of(rates_), "tokens/s") + ", median");
+        facts.emplace_back("waiting for others", format_duration(median_of(waited_)) + " of a step, median");
         if (restarts_ > 0) facts.emplace_back("restarts", fmt::format("{}: step numbers go back", restarts_));
         if (skipped_ > 0) facts.emplace_back("overflowed", fmt::format("{} steps updated nothing", skipped_));
     }
 
   private:
-    static double median(std::vector<double> values) {
-        const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-        std::nth_element(values.begin(), middle, values.end());
-        return *middle;
-    }
     std::vector<double> losses_, times_, rates_, waited_;
     std::int64_t first_ = 0, last_ = 0;
     int restarts_ = 0, skipped_ = 0;
 };
-
-bool is_report(std::string_view text, std::string_view) {
-    return documents::schema_of(text) == "trainwright/run";
-}
 
 std::string text_of(const Json& json, const char* key) {
     const auto found = json.find(key);
@@ -217,13 +212,6 @@ Described describe_rank_log(std::string_view text, std::string_view) {
 
 // ---- checkpoints' own documents
 
-bool is_manifest(std::string_view text, std::string_view) {
-    return documents::schema_of(text) == "trainwright/checkpoint";
-}
-bool is_part(std::string_view text, std::string_view) {
-    return documents::schema_of(text) == "trainwright/checkpoint-part";
-}
-
 Described describe_manifest(std::string_view text, std::string_view filename) {
     const auto manifest = manifest_from_text(text, filename);
     if (!manifest) return manifest.errors();
@@ -264,85 +252,13 @@ Described describe_part(std::string_view text, std::string_view filename) {
     return summary;
 }
 
-// ---- launch files
-
-constexpr std::string_view kWrittenBy = " ranks. Written by trainwright launch.";
-
-// The comment that says so is the first or the second line.
-std::string_view about_of(std::string_view text) {
-    const std::size_t end = text.find(kWrittenBy);
-    if (end == std::string_view::npos || end > 4096) return {};
-    const std::size_t line = text.rfind('\n', end);
-    const std::size_t begin = line == std::string_view::npos ? 0 : line + 1;
-    if (!text.substr(begin).starts_with("# ")) return {};
-    return text.substr(begin + 2, end - begin - 2);
-}
-
-bool is_launch_file(std::string_view text, std::string_view) {
-    return !about_of(text).empty();
-}
-
-Described describe_launch_file(std::string_view text, std::string_view) {
-    const std::string_view about = about_of(text);  // "gpt2-tiny on cpu:2: tp1 pp2 dp1 mbs2 1f1b, 2"
-    const std::size_t comma = about.rfind(", "), colon = about.rfind(": ", comma), on = about.find(" on ");
-    DocumentSummary summary;
-    const bool job = text.find("\nkind: MPIJob\n") != std::string_view::npos;
-    const bool slurm = text.find("\nsrun ") != std::string_view::npos;
-    const std::string target = job ? "Kubeflow MPIJob" : slurm ? "Slurm batch script" : "mpirun script";
-    summary.title = fmt::format("{}: {} ranks", target, excerpt(about, 160));
-    summary.facts.emplace_back("target", target);
-    if (comma != std::string_view::npos && colon != std::string_view::npos && on < colon) {
-        summary.facts.emplace_back("model", excerpt(about.substr(0, on)));
-        summary.facts.emplace_back("cluster", excerpt(about.substr(on + 4, colon - on - 4)));
-        summary.facts.emplace_back("plan", excerpt(about.substr(colon + 2, comma - colon - 2), 120));
-        summary.facts.emplace_back("ranks", excerpt(about.substr(comma + 2)));
-    }
-    // Directives; the command, whose lines go on after a backslash; an MPIJob's is a list of quoted words.
-    std::string command;
-    bool in_command = false, in_args = false;
-    std::string indent;
-    for (const std::string_view raw : split_lines(text)) {
-        const std::string_view line = trim(raw);
-        if (line.starts_with("#SBATCH ")) {
-            const std::string_view directive = trim(line.substr(8));
-            const std::size_t equals = directive.find('=');
-            summary.facts.emplace_back(
-                excerpt(directive.substr(0, equals)),
-                equals == std::string_view::npos ? "yes" : excerpt(directive.substr(equals + 1)));
-        } else if (line.starts_with("slotsPerWorker: ") || line.starts_with("image: ") ||
-                   line.starts_with("replicas: ")) {
-            const std::size_t at = line.find(": ");
-            summary.facts.emplace_back(excerpt(line.substr(0, at)), excerpt(line.substr(at + 2)));
-        }
-        in_command |= line.starts_with("srun ") || line.starts_with("exec mpirun");
-        if (in_command) {
-            const bool goes_on = line.ends_with('\\');
-            command += (command.empty() ? "" : " ") +
-                       std::string(trim(goes_on ? line.substr(0, line.size() - 1) : line));
-            in_command = goes_on;
-        }
-        if (in_args && !line.starts_with("- ")) in_args = false;
-        if (in_args) {
-            const auto word = parse_json(line.substr(2), "");
-            command +=
-                " " + (word && word->is_string() ? word->get<std::string>() : std::string(line.substr(2)));
-        }
-        if (job && line == "args:") {
-            in_args = true;
-            command = "mpirun";
-        }
-    }
-    summary.facts.emplace_back("command", excerpt(command, 400));
-    return summary;
-}
-
 constexpr std::array kKinds = {
-    DocumentKind{"trainwright run report", is_report, describe_report},
+    DocumentKind{"trainwright run report", documents::has_schema<kReport>, describe_report},
     DocumentKind{"trainwright metrics", is_metrics_lines, describe_metrics_lines},
     DocumentKind{"trainwright metrics for Prometheus", is_prometheus, describe_prometheus},
     DocumentKind{"trainwright rank log", is_rank_log, describe_rank_log},
-    DocumentKind{"trainwright checkpoint manifest", is_manifest, describe_manifest},
-    DocumentKind{"trainwright checkpoint index", is_part, describe_part},
+    DocumentKind{"trainwright checkpoint manifest", documents::has_schema<kManifest>, describe_manifest},
+    DocumentKind{"trainwright checkpoint index", documents::has_schema<kPart>, describe_part},
     DocumentKind{"trainwright launch file", is_launch_file, describe_launch_file},
 };
 

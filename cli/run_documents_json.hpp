@@ -1,10 +1,12 @@
-// What a run leaves behind, described: its report, metrics, logs and launch file, its checkpoints, and files
-// of weights. Weights and checkpoints are told by their path: they are too large to be read as text.
+// What a run leaves behind, described: its report, metrics, logs and launch file (launch_document_json.cpp),
+// its checkpoints, and files of weights (run_weights.cpp). Weights and checkpoints are told by their path:
+// they are too large to be read as text.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 #include "base/result.hpp"
 #include "models/formats/document.hpp"
@@ -12,6 +14,10 @@
 namespace tw::cli {
 
 std::span<const DocumentKind> run_documents();
+
+// A file that `trainwright launch` wrote: its target, its plan, the scheduler's directives, the command.
+bool is_launch_file(std::string_view text, std::string_view filename);
+Result<DocumentSummary> describe_launch_file(std::string_view text, std::string_view filename);
 
 bool is_safetensors_file(const std::filesystem::path& path);
 // Names of layers that differ by a number alone are one line.

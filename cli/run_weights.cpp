@@ -8,6 +8,7 @@
 
 #include "base/si_format.hpp"
 #include "cli/run_documents_json.hpp"
+#include "models/formats/text_lines.hpp"
 #include "real_exec/checkpoint/checkpoint.hpp"
 #include "real_exec/checkpoint/checkpoint_json.hpp"
 #include "real_exec/checkpoint/safetensors.hpp"
@@ -63,7 +64,7 @@ class TensorList {
         for (std::size_t i = 0; i < std::min(kMost, lines_.size()); ++i) {
             const Line& line = lines_[i];
             summary.facts.emplace_back(
-                excerpt(line.count > 1 ? line.pattern : line.first),
+                excerpt(line.count > 1 ? line.pattern : line.first, 120),
                 line.text + (line.count > 1 ? fmt::format(", {} of them", line.count) : ""));
         }
         if (lines_.size() > kMost)
@@ -75,13 +76,6 @@ class TensorList {
         std::string pattern, first, text;
         std::int64_t count;
     };
-    static std::string excerpt(const std::string& name) {
-        std::string out = name.substr(0, 120);
-        for (char& c : out) {
-            if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
-        }
-        return out;
-    }
     std::vector<Line> lines_;
     std::map<std::pair<std::string, std::string>, std::size_t> at_;
     std::map<std::string, std::int64_t> of_type_;

@@ -39,12 +39,14 @@ std::vector<std::string> mpirun_words(int ranks) {
 volatile std::sig_atomic_t interrupted = 0;
 volatile pid_t started = 0;
 volatile std::sig_atomic_t asks_first = 0;
+// What ends the child at once. A rank takes SIGTERM for a question as well; mpirun ends its ranks.
+volatile std::sig_atomic_t ends_at_once = SIGTERM;
 
 void note_signal(int signal, siginfo_t* info, void* /*context*/) {
     const bool first = interrupted == 0;
     interrupted = 1;
     if (asks_first != 0) {
-        if (started > 0) kill(started, first ? SIGUSR1 : SIGTERM);
+        if (started > 0) kill(started, first ? SIGUSR1 : ends_at_once);
         return;
     }
     // A terminal's Ctrl-C reaches the ranks too, being of one process group; all else is handed on.
@@ -55,10 +57,11 @@ void note_signal(int signal, siginfo_t* info, void* /*context*/) {
 // While it lives, what would end this process is noted and reaches the ranks: none is left behind.
 class SignalsToRanks {
   public:
-    explicit SignalsToRanks(bool end_when_asked) {
+    SignalsToRanks(bool end_when_asked, bool child_is_rank) {
         interrupted = 0;
         started = 0;
         asks_first = end_when_asked ? 1 : 0;
+        ends_at_once = end_when_asked && child_is_rank ? SIGKILL : SIGTERM;
         struct sigaction note {};
         note.sa_sigaction = note_signal;
         note.sa_flags = SA_SIGINFO;
@@ -118,7 +121,7 @@ Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words,
         argv.push_back(word.data());
     argv.push_back(nullptr);
     pid_t child = 0;
-    const SignalsToRanks signals(how.end_when_asked);
+    const SignalsToRanks signals(how.end_when_asked, ranks == 1);
     const SpawnAttributes attributes(how.end_when_asked);
     const int failed = posix_spawnp(&child, argv.front(), nullptr, attributes.get(), argv.data(), environ);
     if (failed != 0) {

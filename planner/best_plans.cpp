@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -19,7 +20,9 @@ bool dominates(const Evaluation& a, const Evaluation& b) {
 }  // namespace
 
 BestPlans::BestPlans(Objective objective, int top)
-    : objective_(objective), top_(static_cast<std::size_t>(std::max(1, top))) {}
+    : objective_(objective),
+      top_(static_cast<std::size_t>(std::max(1, top))),
+      expected_(std::numeric_limits<double>::infinity()) {}
 
 bool BestPlans::wants(double time_s, double memory) const {
     if (objective_ == Objective::Pareto) {
@@ -27,9 +30,19 @@ bool BestPlans::wants(double time_s, double memory) const {
             return seconds(p) <= time_s && p.evaluation.peak_device_bytes <= memory;
         });
     }
+    if (key(time_s, memory) > expected_) return false;
     if (plans_.size() < top_) return true;
     const RankedPlan& last = plans_[top_ - 1];
     return key(time_s, memory) <= key(seconds(last), last.evaluation.peak_device_bytes);
+}
+
+void BestPlans::expect(const std::vector<RankedPlan>& reached) {
+    if (objective_ == Objective::Pareto || reached.size() < top_) return;
+    std::vector<double> keys;
+    for (const RankedPlan& p : reached)
+        keys.push_back(key(seconds(p), p.evaluation.peak_device_bytes));
+    std::nth_element(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(top_ - 1), keys.end());
+    expected_ = keys[top_ - 1];
 }
 
 void BestPlans::insert(RankedPlan plan) {

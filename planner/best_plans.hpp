@@ -20,6 +20,10 @@ class BestPlans {
     // Whether a plan of no less time and memory than these could still enter.
     [[nodiscard]] bool wants(double time_s, double memory) const;
 
+    // Plans of the space that are not kept here: what is worse than `top` of them will not be. Without effect
+    // under Objective::Pareto.
+    void expect(const std::vector<RankedPlan>& reached);
+
     void insert(RankedPlan plan);
 
     [[nodiscard]] bool empty() const { return plans_.empty(); }
@@ -32,6 +36,7 @@ class BestPlans {
     Objective objective_;
     std::size_t top_;
     std::vector<RankedPlan> plans_;
+    double expected_;  // key of the last that was expected
 };
 
 }  // namespace tw

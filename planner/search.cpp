@@ -11,6 +11,7 @@
 #include "planner/best_plans.hpp"
 #include "planner/bounds.hpp"
 #include "planner/count_configurations.hpp"
+#include "planner/first_plans.hpp"
 #include "planner/search_tree.hpp"
 #include "planner/workers.hpp"
 
@@ -55,6 +56,9 @@ class BestFirst {
           best_(request.objective, request.top) {}
 
     PlanAnswer run() {
+        std::vector<RankedPlan> first =
+            first_plans(simulator_, space_, workers_, [this] { return must_stop(); });
+        best_.expect(first);
         open_meshes();
         std::vector<Node> round;
         while (!stopped()) {
@@ -75,6 +79,10 @@ class BestFirst {
                 merge(outcomes[i]);
             }
             report();
+        }
+        if (statistics_.interrupted && best_.empty()) {
+            for (RankedPlan& plan : first)
+                insert(std::move(plan));
         }
         if (statistics_.interrupted && best_.empty()) descend();
         return finish();
@@ -199,9 +207,6 @@ class BestFirst {
             case Node::Level::Chunk:
                 open_schedules(node, outcome);
                 break;
-            case Node::Level::Schedule:
-                open_zeros(node, outcome);
-                break;
             case Node::Level::Leaf:
                 open_leaf(node, outcome);
                 break;
@@ -258,41 +263,62 @@ class BestFirst {
     void open_schedules(const Node& parent, Outcome& outcome) const {
         const auto& candidates = tree_.schedules(parent);
         // Schedules of equal placement share partitions and their stages' costs.
-        std::map<std::vector<std::uint16_t>, std::vector<std::vector<StageSpec>>> partitions_by_placement;
-        std::map<std::pair<std::vector<std::uint16_t>, std::size_t>, std::unique_ptr<PlanCost>> costs;
+        struct Placed {
+            std::vector<std::uint16_t> ranks;
+            std::vector<std::vector<StageSpec>> partitions;
+            std::vector<std::unique_ptr<ParallelPlan>> plans;  // by partition, which the costs refer to
+            std::vector<std::unique_ptr<PlanCost>> costs;
+        };
+        std::vector<Placed> placements;
         const MeshChoice& mesh = space_.meshes()[parent.mesh];
         ParallelPlan plan =
             space_.make_plan(mesh, tree_.chunk(parent), *candidates.front().generator, ZeroChoice{});
         for (std::size_t s = 0; s < candidates.size(); ++s) {
             plan.schedule = candidates[s].info.name;
-            const std::vector<std::uint16_t> ranks =
-                rank_of_stage(*candidates[s].generator, schedule_shape(plan));
+            std::vector<std::uint16_t> ranks = rank_of_stage(*candidates[s].generator, schedule_shape(plan));
             Node node = parent;
             node.schedule = static_cast<std::uint16_t>(s);
-            auto& partitions = partitions_by_placement[ranks];
-            if (partitions.empty()) partitions = tree_.partitions(node);
+            auto placed = std::find_if(placements.begin(), placements.end(),
+                                       [&](const Placed& p) { return p.ranks == ranks; });
+            if (placed == placements.end()) {
+                auto partitions = tree_.partitions(node);
+                const std::size_t count = partitions.size();
+                placements.push_back({std::move(ranks), std::move(partitions), {}, {}});
+                placed = std::prev(placements.end());
+                placed->plans.resize(count);
+                placed->costs.resize(count);
+            }
             if (node_groups() > 1 && ConfigurationCounter::has_partitions(mesh, tree_.chunk(parent))) {
-                outcome.found.plans +=
-                    static_cast<std::int64_t>((partitions.size() - 1) * tree_.choices(parent).zeros.size());
+                outcome.found.plans += static_cast<std::int64_t>((placed->partitions.size() - 1) *
+                                                                 tree_.choices(parent).zeros.size());
                 ++outcome.found.uniform_only;
             }
             if (tree_.schedules_of(node).front() != s) continue;
-            for (std::size_t p = 0; p < partitions.size(); ++p) {
-                plan.stages = partitions[p];
-                auto& cost = costs[{ranks, p}];
-                if (!cost) cost = std::make_unique<PlanCost>(environment_, plan, ranks, simulator_.shapes());
+            for (std::size_t p = 0; p < placed->partitions.size(); ++p) {
+                auto& own = placed->plans[p];
+                if (!own) {
+                    own = std::make_unique<ParallelPlan>(plan);
+                    own->stages = placed->partitions[p];
+                    placed->costs[p] =
+                        std::make_unique<PlanCost>(environment_, *own, placed->ranks, simulator_.shapes());
+                }
+                own->schedule = candidates[s].info.name;
                 node.partition = static_cast<std::uint16_t>(p);
                 // Holds for every ZeRO stage: 3's gathers only add to it.
-                const SimTime bound = leaf_step_time_bound(plan, *cost, ranks, candidates[s].info, {}, false);
-                push(outcome, node, Node::Level::Schedule, to_seconds(bound).value, parent.memory);
+                const SimTime bound = leaf_step_time_bound(*own, *placed->costs[p], placed->ranks,
+                                                           candidates[s].info, {}, false);
+                node.time_s = std::max(parent.time_s, to_seconds(bound).value);
+                if (wanted(node)) open_zeros(node, *own, *placed->costs[p], placed->ranks, outcome);
             }
         }
     }
 
-    void open_zeros(const Node& parent, Outcome& outcome) const {
+    // The leaves of one schedule and partition that fit.
+    void open_zeros(const Node& parent, const ParallelPlan& schedule_plan, const PlanCost& costs,
+                    std::span<const std::uint16_t> ranks, Outcome& outcome) const {
         const SearchTree::Choices& c = tree_.choices(parent);
-        ParallelPlan plan = tree_.plan(parent);
-        const std::optional<MemoryBase> base = tree_.memory(parent, plan);
+        ParallelPlan plan = schedule_plan;
+        const std::optional<MemoryBase> base = tree_.memory(parent, plan, costs, ranks);
         for (std::size_t z = 0; z < c.zeros.size(); ++z) {
             Node node = parent;
             node.zero = static_cast<std::uint16_t>(z);
@@ -343,8 +369,12 @@ class BestFirst {
         for (const Node& child : outcome.children)
             queue_.push(child);
         if (!outcome.simulated) return;
+        insert({std::move(outcome.plan), outcome.evaluation, false});
+    }
+
+    void insert(RankedPlan plan) {
         ++statistics_.simulated;
-        best_.insert({std::move(outcome.plan), outcome.evaluation, false});
+        best_.insert(std::move(plan));
     }
 
     void report() {

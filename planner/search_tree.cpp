@@ -68,19 +68,17 @@ ParallelPlan SearchTree::plan(const SearchNode& node) const {
     return plan;
 }
 
-std::optional<MemoryBase> SearchTree::memory(const SearchNode& node, const ParallelPlan& plan) const {
-    const auto& [generator, info] = schedule(node);
+std::optional<MemoryBase> SearchTree::memory(const SearchNode& node, const ParallelPlan& plan,
+                                             const PlanCost& costs,
+                                             std::span<const std::uint16_t> rank_of_stage) const {
+    const GeneratorInfo& info = schedule(node).info;
     if (info.boundary == StepBoundary::None || plan.offload_activations) return std::nullopt;
     const Environment& environment = simulator_.environment();
-    if (is_zero_bubble(info)) {
-        const std::vector<std::uint16_t> ranks = rank_of_stage(*generator, schedule_shape(plan));
-        const PlanCost costs(environment, plan, ranks, simulator_.shapes());
-        return memory_base(environment, plan, costs, ranks, one_in_flight_profile(ranks));
-    }
-    const auto ordered = simulator_.order(plan);
+    if (is_zero_bubble(info))
+        return memory_base(environment, plan, costs, rank_of_stage, one_in_flight_profile(rank_of_stage));
+    const auto ordered = simulator_.schedules().order(info.name, schedule_shape(plan), nullptr);
     if (!ordered) return std::nullopt;
-    return memory_base(environment, plan, *ordered->costs, ordered->ordered->order.rank_of_stage,
-                       ordered->ordered->memory);
+    return memory_base(environment, plan, costs, rank_of_stage, (*ordered)->memory);
 }
 
 double SearchTree::memory_key(const ParallelPlan& plan, const MemoryBase& base) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace tw {
 struct SearchNode {
     double key = 0;                 // lower bound of the objective
     double time_s = 0, memory = 0;  // lower bounds
-    enum class Level : std::uint8_t { Mesh, Chunk, Schedule, Leaf, Ready } level = Level::Mesh;
+    enum class Level : std::uint8_t { Mesh, Chunk, Leaf, Ready } level = Level::Mesh;
     std::uint32_t mesh = 0;
     std::uint16_t chunk = 0, schedule = 0, zero = 0;
     std::uint16_t partition = 0;  // 0: uniform
@@ -75,8 +76,10 @@ class SearchTree {
     [[nodiscard]] ParallelPlan plan(const SearchNode& node) const;
 
     // What a plan of any of the node's schedules holds at least, whatever the ZeRO stage; nothing where only
-    // the lowered schedule tells. Exact where a node stands for one schedule.
-    [[nodiscard]] std::optional<MemoryBase> memory(const SearchNode& node, const ParallelPlan& plan) const;
+    // the lowered schedule tells. Exact where a node stands for one schedule. `costs` are the plan's.
+    [[nodiscard]] std::optional<MemoryBase> memory(const SearchNode& node, const ParallelPlan& plan,
+                                                   const PlanCost& costs,
+                                                   std::span<const std::uint16_t> rank_of_stage) const;
 
     // A leaf's schedules with lower bounds of their step time, from their exact stages, and of their memory
     // where it is known better than the leaf's; infinite where the plan does not fit.

@@ -45,6 +45,13 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
       selects_(selects(environment.graph, request.base, seq_len_)) {
     const LayerGraph& graph = environment.graph;
     const PlanConstraints& fix = request.constraints;
+    for (const ScheduleGenerator* generator : schedule_generators()) {
+        GeneratorInfo info = generator->info();
+        // Other semantics are never ranked against synchronous ones unless the user names them.
+        if (fix.schedule.any() ? info.semantics != Semantics::Synchronous : !fix.schedule.allows(info.name))
+            continue;
+        candidates_.push_back({generator, std::move(info)});
+    }
     const int world = environment.cluster.devices();
     const std::vector<int> degrees = divisors_of(world);
     const std::vector<int> experts = graph.experts > 0 ? legal_ep(graph, world) : std::vector<int>{1};
@@ -122,16 +129,12 @@ std::vector<ChunkChoice> SearchSpace::chunks(const MeshChoice& mesh) const {
 std::vector<const ScheduleGenerator*> SearchSpace::schedules(const MeshChoice& mesh, int v) const {
     std::vector<const ScheduleGenerator*> result;
     const auto m = static_cast<int>(mesh.microbatches);
-    for (const ScheduleGenerator* generator : schedule_generators()) {
-        const GeneratorInfo info = generator->info();
-        if (!request_.constraints.schedule.allows(info.name)) continue;
-        // Other semantics are never ranked against synchronous ones unless the user names them.
-        // So are limits of p and 2p activations (zb-auto keeps to what the devices have), and orders that
-        // take a millisecond to make.
-        const bool unnamed = request_.constraints.schedule.any();
+    for (const auto& [generator, info] : candidates_) {
+        // Limits of p and 2p activations (zb-auto keeps to what the devices have), and orders that take a
+        // millisecond to make, are searched where they are named.
         const bool costly = info.uses_costs && (!info.uses_memory_limit ||
                                                 mesh.microbatches * mesh.mesh.pp > kMaxUnnamedCostDriven);
-        if (unnamed && (info.semantics != Semantics::Synchronous || costly)) continue;
+        if (request_.constraints.schedule.any() && costly) continue;
         if (info.fixed_virtual_stages > 0 ? v != info.fixed_virtual_stages : (v > 1) != info.virtual_stages)
             continue;
         // Without a pipeline, and with one microbatch, all orders are 1F1B's or GPipe's.

@@ -73,6 +73,11 @@ class SearchSpace {
     const PlanRequest& request_;
     std::int64_t seq_len_;
     bool selects_;  // selective recompute differs from none
+    struct Candidate {
+        const ScheduleGenerator* generator = nullptr;
+        GeneratorInfo info;
+    };
+    std::vector<Candidate> candidates_;  // schedules of which the request allows some use
     std::int64_t too_long_ = 0;
     std::vector<MeshChoice> meshes_;
 };

@@ -49,16 +49,25 @@ Key lowered_key(const OrderedSchedule* ordered, const LoweringOptions& o) {
     return key;
 }
 
+std::size_t size_of(const std::vector<RankMemoryProfile>& profiles) {
+    std::size_t bytes = 0;
+    for (const RankMemoryProfile& p : profiles) {
+        bytes += sizeof(p) + p.snapshots.capacity() * sizeof(MemorySnapshot) +
+                 (p.stages.capacity() + p.counts.capacity()) * sizeof(std::uint16_t);
+    }
+    return bytes;
+}
+
 std::int64_t size_of(const OrderedSchedule& s) {
-    std::size_t actions = 0;
+    std::size_t bytes = 4096 + size_of(s.memory);
     for (const auto& rank : s.order.ranks)
-        actions += rank.size();
-    return static_cast<std::int64_t>(actions * sizeof(Action) + 4096);
+        bytes += rank.capacity() * sizeof(Action);
+    return static_cast<std::int64_t>(bytes);
 }
 
 std::int64_t size_of(const LoweredSchedule& s) {
     return static_cast<std::int64_t>(s.schedule.instruction_count() * (sizeof(Instruction) + 32) +
-                                     s.compiled.nodes() * 20 + 4096);
+                                     s.compiled.nodes() * 20 + 4096 + size_of(s.memory));
 }
 
 // The same instructions, collectives over replicas in the lane of the compute instructions.

@@ -44,8 +44,8 @@ class ScheduleCache {
         const std::shared_ptr<const OrderedSchedule>& ordered, const LoweringOptions& options);
 
   private:
-    RecentCache<OrderedSchedule> orders_{std::int64_t{24} << 20};
-    RecentCache<LoweredSchedule> lowered_{std::int64_t{40} << 20};
+    RecentCache<OrderedSchedule> orders_{std::int64_t{64} << 20};
+    RecentCache<LoweredSchedule> lowered_{std::int64_t{32} << 20};
 };
 
 }  // namespace tw

@@ -99,7 +99,7 @@ constexpr double kFrameworkSigma = 0.046;
 Uncertainty step_uncertainty(const ParallelPlan& plan, const PlanCost& costs, const Schedule& schedule,
                              SimTime step_time) {
     std::vector<Uncertainty> by_rank(static_cast<std::size_t>(schedule.ranks()));
-    std::vector<double> busy(by_rank.size(), 0), host(by_rank.size(), 0);
+    std::vector<double> busy(by_rank.size(), 0), host(by_rank.size(), 0), dispatch(by_rank.size(), 0);
     const std::vector<int> chunks = backward_chunks(schedule);
     for (int s = 0; s < costs.stages(); ++s) {
         const StageCostSet& c = costs.stage(s);
@@ -109,6 +109,7 @@ Uncertainty step_uncertainty(const ParallelPlan& plan, const PlanCost& costs, co
         by_rank[r].add(c.backward.uncertainty, m);
         by_rank[r].add(ErrorSource::Update, c.optimizer_sigma_s);
         host[r] += m * to_seconds(c.forward.host_time() + c.backward.host_time()).value;
+        dispatch[r] += m * (c.forward.dispatch_s + c.backward.dispatch_s);
         // Of an overlapped synchronisation the last chunk is left to wait for.
         const double shown = plan.overlap.grad_reduce ? 1.0 / chunks[static_cast<std::size_t>(s)] : 1.0;
         by_rank[r].add(c.gradient_sync.source, c.gradient_sync.sigma_s * shown);
@@ -117,13 +118,14 @@ Uncertainty step_uncertainty(const ParallelPlan& plan, const PlanCost& costs, co
     }
     Uncertainty result;
     double longest = 0;
-    const double slower = 1 + costs.dispatch_sigma();
     for (std::size_t r = 0; r < busy.size(); ++r) {
         const double length = std::max(busy[r], host[r]);
         if (length <= longest) continue;
         longest = length;
-        // What a host that is slower by one standard deviation would add.
-        by_rank[r].add(ErrorSource::Host, std::max(0.0, host[r] * slower - length));
+        // What a host that is slower by one standard deviation would add: not to what it waits for the
+        // device.
+        by_rank[r].add(ErrorSource::Host,
+                       std::max(0.0, host[r] + dispatch[r] * costs.dispatch_sigma() - length));
         const double framework = kFrameworkSigma * length / std::sqrt(2.0);
         by_rank[r].add(ErrorSource::Framework, framework, framework);
         result = by_rank[r];

@@ -62,14 +62,20 @@ OptionSpec& Command::add(std::string name, std::string value, std::string help, 
 void Command::positional(std::string name, std::string& target, std::string help, Need need) {
     OptionSpec& spec = add(name, name, std::move(help), need);
     spec.positional = true;
-    spec.assign = [&target](const std::string& text) -> Status { return target = text, ok(); };
+    spec.assign = [&target](const std::string& text) {
+        target = text;
+        return ok();
+    };
 }
 
 void Command::positionals(std::string name, std::vector<std::string>& target, std::string help, Need need) {
     OptionSpec& spec = add(name, name, std::move(help), need);
     spec.positional = true;
     spec.repeated = true;
-    spec.assign = [&target](const std::string& text) -> Status { return target.push_back(text), ok(); };
+    spec.assign = [&target](const std::string& text) {
+        target.push_back(text);
+        return ok();
+    };
 }
 
 void Command::text(std::string name, std::string& target, std::string value, std::string help, Need need) {

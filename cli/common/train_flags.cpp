@@ -73,7 +73,7 @@ void define_train_flags(Command& command, TrainFlags& flags, bool for_rank) {
         command.needs("--final-lr-share", "--decay", "cosine");
         return;
     }
-    command.text("--result", flags.result, "FILE", "write the run's figures as JSON");
+    command.text("--result", t.result, "FILE", "write the run's figures as JSON");
     command.integer("--attempt", flags.attempt, 0, 1'000'000'000, "N", "how often the run was restarted");
     command.flag("--quiet", t.quiet, "no line for each step");
 }
@@ -84,7 +84,6 @@ Result<TrainOptions> train_options(const TrainFlags& flags) {
     options.seed = static_cast<std::uint64_t>(flags.seed);
     options.attempt = static_cast<std::uint64_t>(flags.attempt);
     options.optimizer.rate.decay = flags.decay == "cosine" ? Decay::Cosine : Decay::Constant;
-    options.result = flags.result;
     for (std::size_t begin = 0; begin < flags.inject.size();) {
         const std::size_t end = std::min(flags.inject.find(';', begin), flags.inject.size());
         auto fault = parse_fault(std::string_view(flags.inject).substr(begin, end - begin));
@@ -188,7 +187,7 @@ std::vector<std::string> train_words(const TrainFlags& flags) {
     words.emplace_back("--watchdog");
     words.push_back(fmt::format("{} s", format_exact(t.watchdog_s)));
     text("--inject", flags.inject);
-    text("--result", flags.result);
+    text("--result", flags.train.result);
     integer("--attempt", flags.attempt);
     if (t.quiet) words.emplace_back("--quiet");
     return words;

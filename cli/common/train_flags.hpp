@@ -20,7 +20,6 @@ struct TrainFlags {
     std::string transport = "mpi";  // or "nccl"; mpi: device tensors travel through the host
     std::int64_t seed = 1;
     std::string inject;
-    std::string result;        // the figures as JSON, for whoever started the ranks
     std::int64_t attempt = 0;  // of the run: restarts count
 };
 

@@ -118,6 +118,42 @@ Linear router_linear(const MoeSpec& s, std::int64_t hidden) {
     return replicated_linear("moe.router", s.experts, hidden, false);
 }
 
+// Eager experts of transformers (its norms are written out likewise), every operation of
+// integrations/moe.py, grouped_mm_experts_forward, and of its backward as PyTorch's dispatcher lists them:
+// rows of no expert are filled with zero after each step, the routing weights are applied in fp32 and so are
+// the rows put back and summed; an index's gradient is a sorted accumulation into zeros.
+bool written_out_experts(const WorkBuilder& b) {
+    return b.unfused() && b.shape.composite_norms;
+}
+
+struct ExpertElements {
+    double routed, tokens, inner;  // rows sent times hidden, rows times hidden, rows sent times the width
+};
+
+void experts_forward_permute(WorkBuilder& b, const ExpertElements& n) {
+    b.memory("moe.permute", MemoryOpKind::Permute, 2 * b.e * n.routed, 0, 9);
+    b.memory("moe.permute", MemoryOpKind::Other, 2 * b.e * n.routed);
+}
+
+void experts_forward_unpermute(WorkBuilder& b, const ExpertElements& n) {
+    // Filled; times the weights; summed over a token's experts and cast.
+    b.memory("moe.unpermute", MemoryOpKind::Other, (2 * b.e + b.e + 4 + 4) * n.routed + (8 + b.e) * n.tokens,
+             0, 7);
+    b.memory("moe.unpermute", MemoryOpKind::Permute, 8 * n.routed);
+}
+
+void experts_backward_unpermute(WorkBuilder& b, const ExpertElements& n) {
+    // Cast, repeated for each expert, zeros; both products, their cast and sum; filled.
+    b.memory("moe.unpermute", MemoryOpKind::Other,
+             (8 + b.e) * n.tokens + (4 + 4 + (8 + b.e) + 8 + (4 + b.e) + 4 + 2 * b.e) * n.routed, 0, 8);
+    b.memory("moe.unpermute", MemoryOpKind::Permute, 12 * n.routed, 0, 4);
+}
+
+void experts_backward_permute(WorkBuilder& b, const ExpertElements& n) {
+    b.memory("moe.permute", MemoryOpKind::Other, 2 * b.e * n.routed + b.e * n.tokens, 0, 2);
+    b.memory("moe.permute", MemoryOpKind::Permute, 3 * b.e * n.routed, 0, 4);
+}
+
 void expert_weight_grad(WorkBuilder& b, const Linear& l, const char* name, const ExpertWork& w) {
     b.set_phase(Phase::BackwardWeight);
     b.gemm(name, l.local_n, l.local_k, w.per_group, GemmForm::WeightGrad, 1, w.groups);
@@ -155,12 +191,19 @@ void moe_forward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
     // Logits read, fp32 probabilities written and read again for the top-k.
     b.memory("moe.topk", MemoryOpKind::Router, rows * d(s.experts) * (b.e + 8), 0, b.unfused() ? 4 : 1);
     b.save("moe.probs", rows * d(s.experts) * 4, Keep::Full);
-    b.memory("moe.permute", MemoryOpKind::Permute, 2 * w.sent * d(hidden) * b.e);
+    const ExpertElements n = {w.sent * d(hidden), rows * d(hidden), w.rows * d(expert[1].local_k)};
+    const bool eager = written_out_experts(b);
+    if (eager) {
+        experts_forward_permute(b, n);
+    } else {
+        b.memory("moe.permute", MemoryOpKind::Permute, 2 * n.routed * b.e);
+    }
     exchange(b, w, "moe.dispatch", hidden);
     spread(b, w, "moe.dispatch", hidden);
     b.save("moe.tokens", w.rows * d(hidden) * b.gemm_input, Keep::Full);
     b.gemm("moe.up", w.per_group, expert[0].local_n, expert[0].local_k, GemmForm::Forward, 1, w.groups);
-    const double activated = w.rows * d(expert[1].local_k);
+    const double activated = n.inner;
+    if (eager) b.memory("moe.act", MemoryOpKind::Other, (s.expert.gated ? 4 : 2) * b.e * activated);
     activation_forward(b, s.expert, "moe.act", activated);
     b.save("moe.act_in", activated * saved_inputs(b, s.expert) * b.e, Keep::Full);
     b.save("moe.act_out", activated * b.gemm_input, Keep::Full);
@@ -169,7 +212,11 @@ void moe_forward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
     exchange(b, w, "moe.combine", hidden);
     // The experts' outputs are kept for the gradient of the routing weights.
     b.save("moe.out", w.sent * d(hidden) * b.e, Keep::Full);
-    b.memory("moe.unpermute", MemoryOpKind::Permute, (w.sent + rows) * d(hidden) * b.e);
+    if (eager) {
+        experts_forward_unpermute(b, n);
+    } else {
+        b.memory("moe.unpermute", MemoryOpKind::Permute, (n.routed + n.tokens) * b.e);
+    }
     if (s.shared) {
         mlp_forward(b, *s.shared, hidden, {});
         b.memory("moe.add", MemoryOpKind::Add, 3 * rows * d(hidden) * b.e);
@@ -181,17 +228,29 @@ void moe_backward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
     const LinearList expert = mlp_linears(s.expert, hidden, b.shape.etp);
     const double rows = d(b.rows);
     if (s.shared) mlp_backward(b, *s.shared, hidden, {});
-    b.memory("moe.unpermute", MemoryOpKind::Permute, (2 * w.sent + rows) * d(hidden) * b.e);
+    const ExpertElements n = {w.sent * d(hidden), rows * d(hidden), w.rows * d(expert[1].local_k)};
+    const bool eager = written_out_experts(b);
+    if (eager) {
+        experts_backward_unpermute(b, n);
+    } else {
+        b.memory("moe.unpermute", MemoryOpKind::Permute, (2 * n.routed + n.tokens) * b.e);
+    }
     exchange(b, w, "moe.combine", hidden);
     spread(b, w, "moe.combine", hidden);
     b.gemm("moe.down", w.per_group, expert[1].local_k, expert[1].local_n, GemmForm::InputGrad, 1, w.groups);
     expert_weight_grad(b, expert[1], "moe.down", w);
-    activation_backward(b, s.expert, "moe.act", w.rows * d(expert[1].local_k));
+    activation_backward(b, s.expert, "moe.act", n.inner);
+    // Gate's and up's gradients are joined, and filled.
+    if (eager) b.memory("moe.act", MemoryOpKind::Other, (s.expert.gated ? 8 : 2) * b.e * n.inner, 0, 2);
     b.gemm("moe.up", w.per_group, expert[0].local_k, expert[0].local_n, GemmForm::InputGrad, 1, w.groups);
     expert_weight_grad(b, expert[0], "moe.up", w);
     collect(b, w, "moe.dispatch", hidden);
     exchange(b, w, "moe.dispatch", hidden);
-    b.memory("moe.permute", MemoryOpKind::Permute, (w.sent + rows) * d(hidden) * b.e);
+    if (eager) {
+        experts_backward_permute(b, n);
+    } else {
+        b.memory("moe.permute", MemoryOpKind::Permute, (n.routed + n.tokens) * b.e);
+    }
     b.memory("moe.topk", MemoryOpKind::Router, rows * d(s.experts) * (b.e + 8), 0, b.unfused() ? 4 : 1);
     b.linear_backward(router_linear(s, hidden), b.rows, false);
     b.memory("moe.add", MemoryOpKind::Add, 3 * rows * d(hidden) * b.e);

@@ -12,6 +12,12 @@ namespace tw::documents {
 // The value of "schema" near the head of a JSON document, or "": "trainwright/plan".
 std::string schema_of(std::string_view text);
 
+// Sniffs documents of our own by their schema.
+template <const char* kSchema>
+bool has_schema(std::string_view text, std::string_view /*filename*/) {
+    return schema_of(text) == kSchema;
+}
+
 // describe_models.cpp
 bool is_model(std::string_view text, std::string_view filename);  // trainwright/model
 bool is_layer_list(std::string_view text, std::string_view filename);

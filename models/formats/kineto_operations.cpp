@@ -5,6 +5,7 @@
 
 #include "models/formats/json_slice.hpp"
 #include "models/formats/kineto_args.hpp"
+#include "models/hardware/sample_statistics.hpp"
 
 namespace tw {
 namespace {
@@ -185,8 +186,7 @@ std::vector<KinetoOperation> OperationTimes::finish(const std::vector<KinetoKern
     std::vector<KinetoOperation> out;
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
         if (shapes_[i].count == 0) continue;
-        std::sort(times[i].begin(), times[i].end());
-        shapes_[i].median_s = times[i][times[i].size() / 2];
+        shapes_[i].median_s = median_of(std::move(times[i]));
         out.push_back(std::move(shapes_[i]));
     }
     std::stable_sort(out.begin(), out.end(), [](const KinetoOperation& a, const KinetoOperation& b) {

@@ -4,8 +4,7 @@
 // way on the thread that launched it; kernel and launch have the same "correlation". Where a trace has no
 // launches, to the operation with the kernel's "External id". Kernels of captured graphs belong to nobody.
 //
-// Memory: 32 bytes an operation, 24 a launch, 24 a kernel; at most 2^22 of each, what is beyond is left out
-// and counted.
+// Memory: 56 bytes an operation, 24 a launch, 32 a kernel; at most 2^22 of each, what is beyond is left out.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +27,7 @@ class OperationTimes {
     void on_launch(const ForeignEvent& event);
     void on_kernel(const ForeignEvent& event, std::size_t kernel);  // `kernel`: a number for its name
 
-    // By name and shape, most time first; `kernel_name` of a number. Once.
+    // By name and shape, most time first; names[k]: of the kernel with number k. Once.
     std::vector<KinetoOperation> finish(const std::vector<KinetoKernel>& names);
     [[nodiscard]] std::int64_t without_shapes() const { return without_shapes_; }
 

@@ -6,6 +6,7 @@
 
 #include "base/nearest.hpp"
 #include "models/data/embedded.hpp"
+#include "models/hardware/gemm_form.hpp"
 #include "models/hardware/profile_json.hpp"
 
 namespace tw {
@@ -45,17 +46,6 @@ Substitute gemm_entry(const HardwareProfile& profile, Precision precision) {
     return {&profile.gemm.front(), 1, true};
 }
 
-// The form's entry for the precision of the curve that it multiplies; null: as forward.
-const GemmFormEntry* gemm_form(const HardwareProfile& profile, GemmForm form, Precision precision) {
-    const GemmFormEntry* found = nullptr;
-    for (const GemmFormEntry& entry : profile.gemm_forms) {
-        if (entry.form != form) continue;
-        if (entry.precision == precision) return &entry;
-        if (!entry.precision) found = &entry;
-    }
-    return found;
-}
-
 // Lower clocks: every cycle of a tile takes longer, memory and launch do not.
 void slow_down(GemmCurve& curve, double slowdown) {
     scale_main_loop(curve, 1 / slowdown);
@@ -87,6 +77,9 @@ struct Estimate {
     const HardwareProfile& profile;
 
     KernelEstimate operator()(const Gemm& gemm) const {
+        for (const HostGemmEntry& entry : profile.host_gemm) {
+            if (entry.precision == gemm.precision && entry.form == gemm.form) return on_host(entry, gemm);
+        }
         const Substitute substitute = gemm_entry(profile, gemm.precision);
         const GemmEntry& entry = *substitute.entry;
         GemmShape shape{std::max<std::int64_t>(1, gemm.m), std::max<std::int64_t>(1, gemm.n),
@@ -113,6 +106,9 @@ struct Estimate {
         if (sustained) {
             estimate.sigma = combine(estimate.sigma, profile.sustained.fit.sigma);
             estimate.scaled = estimate.scaled || !profile.sustained.fit.scaled_from.empty();
+        } else if (profile.sustained.slowdown > 1 && gemm.precision == Precision::Fp8) {
+            // Between the table's clocks and those of 16-bit products under load: half their distance.
+            estimate.sigma = combine(estimate.sigma, std::log(profile.sustained.slowdown) / 2);
         }
         if (const GemmFormEntry* form = gemm_form(profile, gemm.form, entry.precision)) {
             estimate.seconds *= form->factor * std::exp(form->residual.at(rows, static_cast<double>(shape.n),
@@ -125,6 +121,11 @@ struct Estimate {
                         [](const GemmFormEntry& form) { return form.form == GemmForm::Forward; });
         if (!second_machine && entry.fit.scaled_from.empty())
             estimate.sigma = combine(estimate.sigma, kOneTableSigma);
+        if (gemm.groups > 1) {
+            // Nobody published grouped products: the batched one stands in for a kernel of its own.
+            estimate.sigma = combine(estimate.sigma, kSubstituteSigma);
+            estimate.scaled = true;
+        }
         if (gemm.accumulate) {
             // fp32 sums are read and written where the curve has a 16-bit result written: 6 bytes an output
             // more, after the products. A tile's epilogue does not overlap its own main loop, and tiles of
@@ -205,6 +206,21 @@ struct Estimate {
 
     KernelEstimate operator()(const MeasuredOp& m) const { return {m.seconds, 0, false, false}; }
     KernelEstimate operator()(const CollectiveOp&) const { return {}; }
+
+    static KernelEstimate on_host(const HostGemmEntry& entry, const Gemm& gemm) {
+        GemmShape shape{std::max<std::int64_t>(1, gemm.m), std::max<std::int64_t>(1, gemm.n),
+                        std::max<std::int64_t>(1, gemm.k),
+                        std::max<std::int64_t>(1, gemm.batch * gemm.groups)};
+        shape.element_bytes = shape.output_bytes = bytes_per_element(gemm.precision);
+        KernelEstimate estimate;
+        estimate.seconds = host_gemm_seconds(entry.curve, entry.residual, shape, entry.form);
+        estimate.sigma = entry.fit.sigma;
+        estimate.out_of_range = !entry.m.contains(static_cast<double>(shape.m)) ||
+                                !entry.n.contains(static_cast<double>(shape.n)) ||
+                                !entry.k.contains(static_cast<double>(shape.k));
+        estimate.scaled = !entry.fit.scaled_from.empty();
+        return estimate;
+    }
 
     // Devices that no fused attention was measured on: its two products as batched GEMMs (five in the
     // backward).

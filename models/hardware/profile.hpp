@@ -19,6 +19,7 @@
 #include "models/hardware/curves/collective_curve.hpp"
 #include "models/hardware/curves/convolution_curve.hpp"
 #include "models/hardware/curves/gemm_curve.hpp"
+#include "models/hardware/curves/host_gemm_curve.hpp"
 #include "models/hardware/curves/memory_curve.hpp"
 
 namespace tw {
@@ -32,6 +33,9 @@ struct FitRecord {
     double median = 0, p90 = 0;  // held-out errors; 0 where nothing was held out
     std::int64_t points = 0;     // measurements used
     std::int64_t held_out = 0;   // measurements left out
+    // The part of sigma that is wrong the same way for all shapes (another machine, a sibling's figures); the
+    // rest scatters from shape to shape.
+    double shared = 0;
 
     friend bool operator==(const FitRecord&, const FitRecord&) = default;
 };
@@ -62,6 +66,17 @@ struct GemmFormEntry {
     FitRecord fit;
     std::optional<Precision> precision = std::nullopt;  // nothing: all
     friend bool operator==(const GemmFormEntry&, const GemmFormEntry&) = default;
+};
+
+// Products of a processor, in one precision and form: what kernel_time takes where there is such an entry.
+struct HostGemmEntry {
+    Precision precision = Precision::Fp32;
+    GemmForm form = GemmForm::Forward;
+    HostGemmCurve curve;
+    ResidualGrid residual;
+    Range m, n, k;  // measured
+    FitRecord fit;
+    friend bool operator==(const HostGemmEntry&, const HostGemmEntry&) = default;
 };
 
 // Tables are measured in short bursts; under hours of load the power limit lowers the clocks. What the
@@ -136,6 +151,7 @@ struct HardwareProfile {
     std::string description;
     std::vector<GemmEntry> gemm;
     std::vector<GemmFormEntry> gemm_forms;
+    std::vector<HostGemmEntry> host_gemm;  // of processors; a GPU's has none
     SustainedEntry sustained;
     std::vector<AttentionEntry> attention;
     MemoryCurve memory;

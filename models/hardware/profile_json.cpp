@@ -5,14 +5,11 @@
 #include <cmath>
 #include <optional>
 
+#include "models/hardware/profile_entry_json.hpp"
+
 namespace tw {
 namespace {
 
-constexpr double kHuge = 1e30;
-
-constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16,
-                                    Precision::Fp8};
-constexpr std::array kForms = {GemmForm::Forward, GemmForm::InputGrad, GemmForm::WeightGrad};
 constexpr std::array kKernels = {AttentionKernel::Flash1, AttentionKernel::Flash2, AttentionKernel::Flash3,
                                  AttentionKernel::CuDnn};
 constexpr std::array kMemoryKinds = {MemoryOpKind::Norm,           MemoryOpKind::Softmax,
@@ -28,115 +25,6 @@ constexpr std::array kCollectives = {CollectiveKind::AllReduce,     CollectiveKi
                                      CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
                                      CollectiveKind::Broadcast,     CollectiveKind::Reduce,
                                      CollectiveKind::SendRecv};
-
-template <class Enum, std::size_t N>
-Enum read_enum(const JsonObject& object, std::string_view key, const std::array<Enum, N>& values) {
-    const std::string text = object.string(key);
-    for (const Enum value : values) {
-        if (to_string(value) == text) return value;
-    }
-    std::string valid;
-    for (const Enum value : values)
-        valid += (valid.empty() ? "" : ", ") + std::string(to_string(value));
-    if (!text.empty()) object.error(key, "unknown name \"" + text + "\"", "one of " + valid);
-    return values.front();
-}
-
-double positive(const JsonObject& o, std::string_view key) {
-    return o.number(key, 1e-30, kHuge);
-}
-double positive_or(const JsonObject& o, std::string_view key, double fallback) {
-    return o.number_or(key, fallback, 1e-30, kHuge);
-}
-double amount(const JsonObject& o, std::string_view key) {
-    return o.number(key, 0, kHuge);
-}
-
-FitRecord read_fit(const JsonObject& o) {
-    FitRecord fit;
-    fit.source = o.string("source");
-    fit.scaled_from = o.string_or("scaled_from", "");
-    fit.sigma = o.number("sigma", 0, 10);
-    fit.median = o.number_or("held_out_median", 0, 0, 100);
-    fit.p90 = o.number_or("held_out_p90", 0, 0, 100);
-    fit.points = o.integer_or("points", 0, 0, std::int64_t{1} << 40);
-    fit.held_out = o.integer_or("held_out_points", 0, 0, std::int64_t{1} << 40);
-    return fit;
-}
-
-void write_fit(Json& o, const FitRecord& fit) {
-    o["source"] = fit.source;
-    if (!fit.scaled_from.empty()) o["scaled_from"] = fit.scaled_from;
-    o["sigma"] = fit.sigma;
-    if (fit.points > 0) o["points"] = fit.points;
-    if (fit.held_out > 0) {
-        o["held_out_points"] = fit.held_out;
-        o["held_out_median"] = fit.median;
-        o["held_out_p90"] = fit.p90;
-    }
-}
-
-std::vector<double> read_numbers(const JsonObject& o, std::string_view key, std::size_t most) {
-    std::vector<double> numbers;
-    const Json& array = o.array(key);
-    if (array.size() > most) o.error(key, "at most " + std::to_string(most) + " numbers");
-    for (const Json& element : array) {
-        if (!element.is_number()) {
-            o.error(key, "numbers only");
-            return {};
-        }
-        numbers.push_back(element.get<double>());
-    }
-    return numbers;
-}
-
-Range read_range(const JsonObject& o, std::string_view key) {
-    const std::vector<double> ends = read_numbers(o, key, 2);
-    if (ends.size() != 2 || !(ends[0] <= ends[1])) {
-        o.error(key, "a range is [low, high] with low <= high");
-        return {};
-    }
-    return {ends[0], ends[1]};
-}
-
-Json range_json(const Range& range) {
-    return Json::array({range.low, range.high});
-}
-
-void check_knots(const JsonObject& o, std::string_view key, const std::vector<double>& knots) {
-    if (knots.size() < 2) o.error(key, "at least two knots");
-    for (std::size_t i = 1; i < knots.size(); ++i) {
-        if (!(knots[i - 1] < knots[i])) o.error(key, "knots ascend");
-    }
-}
-
-ResidualGrid read_grid(const Json& value, const std::string& pointer, Errors& errors) {
-    const JsonObject o(value, pointer, errors);
-    ResidualGrid grid;
-    grid.m = read_numbers(o, "log2_m", 32);
-    grid.n = read_numbers(o, "log2_n", 32);
-    grid.k = read_numbers(o, "log2_k", 32);
-    grid.values = read_numbers(o, "log_residual", 200);
-    check_knots(o, "log2_m", grid.m);
-    check_knots(o, "log2_n", grid.n);
-    check_knots(o, "log2_k", grid.k);
-    if (grid.values.size() != grid.m.size() * grid.n.size() * grid.k.size()) {
-        o.error("log_residual",
-                "one value a grid point: " + std::to_string(grid.m.size() * grid.n.size() * grid.k.size()) +
-                    " expected, " + std::to_string(grid.values.size()) + " found");
-    }
-    o.finish();
-    return grid;
-}
-
-Json grid_json(const ResidualGrid& grid) {
-    Json o;
-    o["log2_m"] = grid.m;
-    o["log2_n"] = grid.n;
-    o["log2_k"] = grid.k;
-    o["log_residual"] = grid.values;
-    return o;
-}
 
 void read_tile_factors(const JsonObject& o, GemmCurve& curve) {
     if (!o.has("tile_factors")) return;
@@ -163,6 +51,7 @@ GemmEntry read_gemm(const JsonObject& o, Errors& errors) {
     c.prologue_s = amount(o, "tile_prologue_s");
     c.bandwidth = positive(o, "bandwidth_bytes_per_s");
     c.split_s = amount(o, "split_s");
+    c.least_split = o.number_or("least_split", 0, 0, kHuge);
     c.blend = o.number("blend", 1, 100);
     c.throttle = amount(o, "throttle");
     c.slack = o.number("wave_slack", 0, 1);
@@ -199,6 +88,7 @@ Json gemm_json(const GemmEntry& entry) {
     o["tile_prologue_s"] = c.prologue_s;
     o["bandwidth_bytes_per_s"] = c.bandwidth;
     o["split_s"] = c.split_s;
+    if (c.least_split > 0) o["least_split"] = c.least_split;
     o["blend"] = c.blend;
     o["throttle"] = c.throttle;
     o["wave_slack"] = c.slack;
@@ -440,6 +330,7 @@ HardwareProfile read_profile(const JsonObject& o, Errors& errors) {
     profile.gemm = read_entries(o, "gemm", errors, read_gemm);
     if (profile.gemm.empty()) o.error("gemm", "at least one precision");
     profile.gemm_forms = read_entries(o, "gemm_forms", errors, read_form);
+    if (o.has("host_products")) profile.host_gemm = read_entries(o, "host_products", errors, read_host_gemm);
     if (const Json* sustained = o.find("sustained")) {
         const JsonObject s(*sustained, "/sustained", errors);
         profile.sustained = {s.number("slowdown", 1, 100), read_fit(s)};
@@ -475,6 +366,7 @@ Json encode_profile(const HardwareProfile& profile) {
     o["description"] = profile.description;
     o["gemm"] = entries_json(profile.gemm, gemm_json);
     o["gemm_forms"] = entries_json(profile.gemm_forms, form_json);
+    if (!profile.host_gemm.empty()) o["host_products"] = entries_json(profile.host_gemm, host_gemm_json);
     if (profile.sustained.slowdown > 1) {
         o["sustained"] = {{"slowdown", profile.sustained.slowdown}};
         write_fit(o["sustained"], profile.sustained.fit);

@@ -26,11 +26,18 @@ double ratio_or_one(double to, double from) {
     return to > 0 && from > 0 ? to / from : 1.0;
 }
 
+bool one_chip(const Device& a, const Device& b) {
+    return !a.architecture.empty() && a.architecture == b.architecture && a.sms > 0 && a.sms == b.sms &&
+           a.peak_fp16.value == b.peak_fp16.value && a.peak_fp32.value == b.peak_fp32.value &&
+           a.tdp_w == b.tdp_w;
+}
+
 }  // namespace
 
 FitRecord scaled_record(FitRecord record, const std::string& sibling, double sigma) {
     record.scaled_from = sibling;
     record.sigma = std::round(std::hypot(record.sigma, sigma) * 1e4) / 1e4;
+    record.shared = std::round(std::hypot(record.shared, sigma) * 1e4) / 1e4;
     record.median = record.p90 = 0;
     record.points = record.held_out = 0;
     return record;
@@ -44,33 +51,37 @@ HardwareProfile scale_profile(const HardwareProfile& sibling, const Device& from
     const double bandwidth = ratio_or_one(to.memory_bandwidth.value, from.memory_bandwidth.value);
     const double sms = ratio_or_one(to.sms, from.sms);
     const std::string& name = sibling.name;
+    const double unlike = one_chip(from, to) ? 0.0 : 1.0;
     for (GemmEntry& entry : profile.gemm) {
         // Per multiprocessor the rate may differ: so does the time of a tile's main loop.
         const double rate = ratio_or_one(to.peak(entry.precision).value, from.peak(entry.precision).value);
         entry.curve.step_s = rounded(entry.curve.step_s * sms / rate);
         entry.curve.rate *= rate;
         entry.curve.bandwidth = rounded(entry.curve.bandwidth * bandwidth);
+        // The level-2 cache's own rate goes with the multiprocessors, as MemoryCurve::l2_bandwidth does.
+        entry.curve.cache_gain = std::max(1.0, rounded(entry.curve.cache_gain * sms / bandwidth));
         if (to.sms > 0) entry.curve.sms = to.sms;
         entry.curve.rate = rounded(entry.curve.rate);
-        entry.fit = scaled_record(entry.fit, name, kScaledProductSigma);
+        entry.fit = scaled_record(entry.fit, name, unlike * kScaledProductSigma);
     }
     for (GemmFormEntry& entry : profile.gemm_forms)
-        entry.fit = scaled_record(entry.fit, name, kCarriedRatioSigma);
+        entry.fit = scaled_record(entry.fit, name, unlike * kCarriedRatioSigma);
     if (profile.sustained.slowdown > 1) profile.sustained.fit = scaled_record(profile.sustained.fit, name);
     const double rate = ratio_or_one(to.peak(Precision::Fp16).value, from.peak(Precision::Fp16).value);
     for (AttentionEntry& entry : profile.attention) {
         entry.curve.rate = rounded(entry.curve.rate * rate);
         entry.curve.bandwidth = rounded(entry.curve.bandwidth * bandwidth);
+        entry.curve.cache_gain = std::max(1.0, rounded(entry.curve.cache_gain * sms / bandwidth));
         if (to.sms > 0) entry.curve.sms = to.sms;
-        entry.fit = scaled_record(entry.fit, name, kScaledAttentionSigma);
+        entry.fit = scaled_record(entry.fit, name, unlike * kScaledAttentionSigma);
     }
     profile.memory.bandwidth = rounded(profile.memory.bandwidth * bandwidth);
     profile.memory.l2_bandwidth = rounded(profile.memory.l2_bandwidth * sms);
     profile.memory_fit = scaled_record(profile.memory_fit, name, kScaledCopySigma);
     for (MemoryEntry& entry : profile.memory_ops)
-        entry.fit = scaled_record(entry.fit, name);
+        entry.fit = scaled_record(entry.fit, name, unlike * kDatasheetSigma);
     for (ConvolutionEntry& entry : profile.convolution)
-        entry.fit = scaled_record(entry.fit, name);
+        entry.fit = scaled_record(entry.fit, name, unlike * kDatasheetSigma);
     for (HostEntry& entry : profile.host)
         entry.fit = scaled_record(entry.fit, name);
     if (!collectives) profile.collectives.clear();

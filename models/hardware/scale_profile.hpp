@@ -1,5 +1,7 @@
 // A profile for a device that nobody measured: a sibling's curves with rates, bandwidth and multiprocessors
-// scaled by the two datasheets. Every entry says so (FitRecord::scaled_from) and carries a wider sigma.
+// scaled by the two datasheets. Every entry says so (FitRecord::scaled_from) and carries a wider sigma, but
+// where both are one chip (architecture, multiprocessors, peaks and power agree: A100 with 40 and 80 GB):
+// what the chip alone decides is then as certain as the sibling's.
 #pragma once
 
 #include "base/result.hpp"
@@ -31,7 +33,8 @@ Result<HardwareProfile> profile_for(const Device& device);
 // How that profile came about: "measured", "scaled from a100", or "none".
 std::string profile_origin(const Device& device);
 
-// `record` as that of a device that takes it from `sibling`: without points of its own, and wider.
+// `record` as that of a device that takes it from `sibling`: without points of its own, and wider by `sigma`,
+// alike for all shapes.
 FitRecord scaled_record(FitRecord record, const std::string& sibling, double sigma = kDatasheetSigma);
 
 }  // namespace tw

@@ -6,7 +6,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array kFactsDeepSpeed = {
+constexpr std::array kZero = {
     FrameworkFact{
         "step_bytes", "2, then 4: the partition's gradient flat, and in fp32",
         "DeepSpeed runtime/zero/stage_1_and_2.py, step: single_grad_partition = flatten(...).to(...); "
@@ -17,6 +17,9 @@ constexpr std::array kFactsDeepSpeed = {
         "flat_gather_elements", "5e8",
         "DeepSpeed runtime/zero/config.py, allgather_bucket_size; all_gather into a list of tensors "
         "makes a flat one first (PyTorch ProcessGroupNCCL.cpp, allgather: outputFlattened)"},
+};
+
+constexpr std::array kFactsDeepSpeedOwn = {
     FrameworkFact{
         "fused_elementwise", "the model's own eager modules",
         "DeepSpeed wraps a torch module and replaces no kernel of it in training (runtime/engine.py)"},
@@ -30,8 +33,10 @@ constexpr std::array kFactsDeepSpeed = {
                   "DeepSpeed runtime/zero/config.py, overlap_comm"},
 };
 
-constexpr std::array kFactsMegatron = {
-    FrameworkFact{"batch_read_back", "yes; 18 dispatches until the model's first kernel",
+constexpr auto kFactsDeepSpeed = join(kZero, kFactsDeepSpeedOwn);
+
+constexpr std::array kFactsMegatronOwn = {
+    FrameworkFact{"batch_read_back", "first and last stage; 18 dispatches until the model's first kernel",
                   "Megatron-DeepSpeed pretrain_gpt.py, get_batch_pipe: megatron/mpu/data.py, "
                   "_build_key_size_numel_dictionaries, on the first and the last stage; the others read what "
                   "they receive"},
@@ -43,16 +48,6 @@ constexpr std::array kFactsMegatron = {
     FrameworkFact{
         "scatter_gather", "pipeline transfers split over tp",
         "DeepSpeed runtime/pipe/engine.py: is_pipe_partitioned = is_model_parallel, and gradients alike"},
-    FrameworkFact{
-        "step_bytes", "2, then 4: the partition's gradient flat, and in fp32",
-        "DeepSpeed runtime/zero/stage_1_and_2.py, step: single_grad_partition = flatten(...).to(...); "
-        "runtime/fp16/fused_optimizer.py alike"},
-    FrameworkFact{"norm_in_double", "yes",
-                  "DeepSpeed runtime/zero/stage_1_and_2.py, get_grad_norm_direct: g.data.double().norm(2)"},
-    FrameworkFact{
-        "flat_gather_elements", "5e8",
-        "DeepSpeed runtime/zero/config.py, allgather_bucket_size; all_gather into a list of tensors "
-        "makes a flat one first (PyTorch ProcessGroupNCCL.cpp, allgather: outputFlattened)"},
     FrameworkFact{"fused_elementwise", "Megatron's kernels",
                   "microsoft/Megatron-DeepSpeed keeps megatron/fused_kernels"},
     FrameworkFact{"grad_accumulation_fused", "off",
@@ -69,19 +64,9 @@ constexpr std::array kFactsMegatron = {
                   "Megatron-LM arguments.py, --make-vocab-size-divisible-by"},
 };
 
-constexpr std::array kFactsBigScience = {
-    kFactsMegatron[0],
-    kFactsMegatron[1],
-    kFactsMegatron[2],
-    kFactsMegatron[3],
-    kFactsMegatron[4],
-    kFactsMegatron[5],
-    kFactsMegatron[6],
-    kFactsMegatron[7],
-    kFactsMegatron[8],
-    kFactsMegatron[9],
-    kFactsMegatron[10],
-    kFactsMegatron[11],
+constexpr auto kFactsMegatron = join(kZero, kFactsMegatronOwn);
+
+constexpr std::array kFactsBigScienceOwn = {
     FrameworkFact{
         "lazy_kernels", "no",
         "bigscience train/tr11-176B-ml/tr11-176B-ml.slurm: PyTorch of early 2022, CUDA before 11.7"},
@@ -93,28 +78,15 @@ constexpr std::array kFactsBigScience = {
                   "bigscience train/tr11-176B-ml/chronicles-prequel.md: NHEADS=96 with hidden 14400"},
 };
 
-constexpr std::array kFactsTr11 = {
+constexpr std::array kFactsTr11Own = {
     FrameworkFact{
         "launch_blocking", "yes",
         "bigscience train/tr11-176B-ml/tr11-176B-ml.slurm: CUDA_LAUNCH_BLOCKING=1, \"do not remove or "
         "the training will hang\"; chronicles-prequel.md, dealing with JZ hanging"},
-    kFactsBigScience[0],
-    kFactsBigScience[1],
-    kFactsBigScience[2],
-    kFactsBigScience[3],
-    kFactsBigScience[4],
-    kFactsBigScience[5],
-    kFactsBigScience[6],
-    kFactsBigScience[7],
-    kFactsBigScience[8],
-    kFactsBigScience[9],
-    kFactsBigScience[10],
-    kFactsBigScience[11],
-    kFactsBigScience[12],
-    kFactsBigScience[13],
-    kFactsBigScience[14],
-    kFactsBigScience[15],
 };
+
+constexpr auto kFactsBigScience = join(kFactsMegatron, kFactsBigScienceOwn);
+constexpr auto kFactsTr11 = join(kFactsTr11Own, kFactsBigScience);
 
 constexpr FrameworkDefaults make_deepspeed() {
     FrameworkDefaults d;
@@ -142,7 +114,7 @@ constexpr FrameworkDefaults megatron(std::string_view name, std::string_view ver
     d.p2p_calls = LoweringOptions::P2pCalls::Blocking;
     d.p2p_synchronised_by_tp = true;
     d.bf16_gradients_fp32 = true;
-    d.batch_read_back = true;
+    d.batch_read_back = StageSet::Ends;
     d.batch_dispatches = 18;
     d.host = HostCode::Megatron;
     d.name = name;

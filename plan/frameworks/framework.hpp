@@ -25,8 +25,18 @@ struct FrameworkFact {
 
 // What the host runs to dispatch a layer (sim/cost/host_dispatch.hpp): kernels one after the other (compiled
 // code, CUDA graphs aside; native executors), plain eager modules, those of Hugging Face's transformers,
-// Megatron's, and Megatron's with its fusions under torch.compile.
-enum class HostCode : std::uint8_t { Kernels, Eager, Transformers, Megatron, MegatronCompiled };
+// Megatron's, Megatron's with its fusions under torch.compile, and these around Transformer Engine's modules.
+enum class HostCode : std::uint8_t {
+    Kernels,
+    Eager,
+    Transformers,
+    Megatron,
+    MegatronCompiled,
+    TransformerEngine
+};
+
+// Stages of a pipeline: none, the first and the last, all.
+enum class StageSet : std::uint8_t { None, Ends, All };
 
 // What a framework's host does beside dispatching layers, in dispatches (sim/cost/host_dispatch.hpp).
 struct HostExtras {
@@ -39,6 +49,9 @@ struct HostExtras {
         0;            // of the first and the last stage: the batch to the device, the loss and its checks
     double step = 4;  // of an optimizer step
     double log_step = 0, log_tensor = 0;  // logs of every step, and for each parameter tensor
+    double log_updated = 0;               // ... for each tensor that this rank's optimizer updates
+    // With sharded optimizer states a rank's optimizer visits the tensors of its shard alone.
+    bool step_by_shard = false;
     friend bool operator==(const HostExtras&, const HostExtras&) = default;
 };
 
@@ -106,9 +119,9 @@ struct FrameworkDefaults {
     LoweringOptions::P2pCalls p2p_calls = LoweringOptions::P2pCalls::Posted;
     bool p2p_synchronised_by_tp = false;            // Blocking becomes Synchronised where tp > 1
     bool overlap_p2p_needs_virtual_stages = false;  // overlap_p2p: where a rank has several alone
-    // Every forward begins with a value that the host reads back from the device; then so many dispatches
-    // until the first kernel of the model.
-    bool batch_read_back = false;
+    // Every forward of these stages begins with a value that the host reads back from the device; then so
+    // many dispatches until the first kernel of the model.
+    StageSet batch_read_back = StageSet::None;
     double batch_dispatches = 0;
     // Pipeline transfers without sequence parallelism: each tensor-parallel rank sends its share of the
     // (replicated) activation, gathered again inside the receiving node (Narayanan et al. 2021, section 4.1).

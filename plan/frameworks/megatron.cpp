@@ -6,17 +6,19 @@
 namespace tw {
 namespace {
 
-constexpr FrameworkFact kInPlace = {
+constexpr std::array kInPlace = {FrameworkFact{
     "loss", "in place on one fp32 copy of the logits",
     "Megatron-LM core/tensor_parallel/cross_entropy.py (before: mpu/cross_entropy.py): in-place subtraction "
-    "and exponential"};
+    "and exponential"}};
 
-constexpr std::array kCommon = {
+constexpr std::array kFusedAccumulation = {
     FrameworkFact{"grad_accumulation_fused", "on",
-                  "Megatron-LM megatron/arguments.py, --no-gradient-accumulation-fusion switches it off"},
+                  "Megatron-LM megatron/arguments.py, --no-gradient-accumulation-fusion switches it off"}};
+constexpr std::array kGradientFp32 = {
     FrameworkFact{"gradient_fp32", "fp32 main gradients with fp16 and bf16",
                   "Megatron-LM megatron/model/distributed.py, accumulate_allreduce_grads_in_fp32 (bf16: "
-                  "forced; fp16: the fused accumulation needs it)"},
+                  "forced; fp16: the fused accumulation needs it)"}};
+constexpr std::array kCommon = {
     FrameworkFact{"vocab_divisor", "128 times tp",
                   "Megatron-LM arguments.py, --make-vocab-size-divisible-by"},
     FrameworkFact{"fused_elementwise", "bias-gelu, bias-dropout-add, scaled masked softmax",
@@ -25,71 +27,86 @@ constexpr std::array kCommon = {
 };
 
 // The loops of 1F1B; core's for 1F1B without virtual stages, where overlap_p2p_comm is switched off.
-constexpr FrameworkFact kSynchronised = {
+constexpr std::array kSynchronised = {FrameworkFact{
     "p2p_calls", "a rank exchanges between its computations, and its host then waits for the device",
     "Megatron-LM p2p_communication.py (v2 on; core/pipeline_parallel), _communicate: "
     "torch.cuda.synchronize() "
-    "after batch_isend_irecv; core model_parallel_config.py: batch_p2p_sync = True"};
+    "after batch_isend_irecv; core model_parallel_config.py: batch_p2p_sync = True"}};
 
-constexpr FrameworkFact kReadBack = {
-    "batch_read_back", "yes; 18 dispatches until the model's first kernel",
+constexpr std::array kReadBack = {FrameworkFact{
+    "batch_read_back", "all stages; 18 dispatches until the model's first kernel",
     "Megatron-LM pretrain_gpt.py, get_batch, on every stage until 2023: mpu/data.py "
     "(core/tensor_parallel/data.py), _build_key_size_numel_dictionaries: sizes_cuda.cpu(); the rest of "
     "get_batch timed on one core as sim/cost/host_dispatch.hpp says: 113 transpositions, 8 calls of the "
-    "device, a broadcast"};
+    "device, a broadcast"}};
 
-constexpr FrameworkFact kVirtualStagesOverlap = {
-    "overlap_p2p", "with virtual stages alone",
-    "Megatron-LM arguments.py: args.overlap_p2p_comm = False without "
-    "--num-layers-per-virtual-pipeline-stage, "
-    "--no-overlap-p2p-communication; NeMo MegatronCommOverlapCallback alike"};
+constexpr std::array kVirtualStagesOverlap = {
+    FrameworkFact{"overlap_p2p", "with virtual stages alone",
+                  "Megatron-LM arguments.py: args.overlap_p2p_comm = False without "
+                  "--num-layers-per-virtual-pipeline-stage, "
+                  "--no-overlap-p2p-communication; NeMo MegatronCommOverlapCallback alike"}};
 
-// The host's work beside layers. Counted in Megatron-Core 0.16.1 by cProfile: gradient hooks, pipeline
-// transfers (two processes of a group that sends nothing); by reading: the optimizer's loops. The microbatch,
-// the step and the logs are estimates (recalled), not counts. A call takes 1.33 us, 2.4 us inside the
-// backward, an operation 7.7 us: sim/cost/host_dispatch.cpp.
+// The host's work beside layers, in Megatron-Core 0.16.1. Gradient hooks and pipeline transfers (two
+// processes of a group that sends nothing) were counted by cProfile; a call takes 1.33 us there, 2.4 us
+// inside the backward, an operation 7.7 us: sim/cost/host_dispatch.cpp. What it does for every parameter
+// tensor was timed on the same core, the functions of core/optimizer and of Transformer Engine's FusedAdam
+// over 48 and 240 tensors. Operations of a microbatch, a step and the logs were counted by reading, with 1.4
+// for a collective and one for each value that the host reads back.
 constexpr double calls(double count, double operations = 0) {
     return (count * 1.33 + operations * 7.7) / 7.7;
 }
+
+constexpr double kTorchOperation_us = 7.7, kDeviceCall_us = 2.95;
+
+// Gradients to the main parameters (4.2 us), the list of the norm (0.5), gradients cleared (0.4), FusedAdam's
+// lists (4.6), parameters back by a copy each (5.7 and its device call).
+constexpr double kUpdatedTensor = (4.2 + 0.5 + 0.4 + 4.6 + 5.7 + kDeviceCall_us) / kTorchOperation_us;
+// count_zeros_fp32: 15.9 us and four kernels (comparison, sum, subtraction, addition).
+constexpr double kZerosOfTensor = (15.9 + 4 * kDeviceCall_us) / kTorchOperation_us;
+// calc_params_l2_norm: 3.8 us.
+constexpr double kNormOfTensor = 3.8 / kTorchOperation_us;
 
 constexpr HostExtras host_extras() {
     HostExtras e;
     e.gradient_hook = (3 * 2.4 + 1.8) / 7.7;
     e.transfer = calls(45, 0.8);
     e.microbatch = calls(150, 25);
-    e.step = calls(400, 30);
+    e.step = 30 + 6 * 1.4 + 100 / kTorchOperation_us;
     return e;
 }
 
-constexpr FrameworkFact kHostFacts[] = {
-    {"host_extras.gradient_hook", "3 calls and a view a tensor",
-     "Megatron-LM core/distributed/distributed_data_parallel.py, _make_backward_post_hook"},
-    {"host_extras.transfer", "45 calls and the device's four of NCCL for each of a pair",
-     "Megatron-LM core/pipeline_parallel/p2p_communication.py, _communicate: batch_isend_irecv, then "
-     "torch.cuda.synchronize (batch_p2p_sync); since v2.2"},
-    {"host_extras.microbatch", "150 calls, 25 operations",
-     "Megatron-LM pretrain_gpt.py, get_batch and loss_func with its checks for NaN; "
-     "core/pipeline_parallel/schedules.py, forward_step and backward_step"},
-    {"host_extras.step", "400 calls, 30 operations", "Megatron-LM training/training.py, train_step"},
-    {"step_dispatches", "28 calls a tensor",
-     "Megatron-LM core/optimizer/optimizer.py: _copy_model_grads_to_main_grads, "
-     "get_main_grads_for_grad_norm, _copy_main_params_to_model_params, zero_grad; Transformer Engine "
-     "optimizers/fused_adam.py, step"},
+constexpr std::array kHost = {
+    FrameworkFact{"host_extras.gradient_hook", "3 calls and a view a tensor",
+                  "Megatron-LM core/distributed/distributed_data_parallel.py, _make_backward_post_hook"},
+    FrameworkFact{"host_extras.transfer", "45 calls and the device's four of NCCL for each of a pair",
+                  "Megatron-LM core/pipeline_parallel/p2p_communication.py, _communicate: batch_isend_irecv, "
+                  "then torch.cuda.synchronize (batch_p2p_sync); since v2.2"},
+    FrameworkFact{"host_extras.microbatch", "25 operations; 150 calls (estimated)",
+                  "Megatron-LM pretrain_gpt.py, get_batch (five tensors copied and broadcast) and loss_func "
+                  "with its checks for NaN and infinity; core/pipeline_parallel/schedules.py, forward_step "
+                  "and backward_step"},
+    FrameworkFact{"host_extras.step", "30 operations, 6 collectives; 100 us of Python (estimated)",
+                  "Megatron-LM training/training.py, train_step: loss, logical_and and "
+                  "reduce_max_stat_across_model_parallel_group; core/optimizer: norm, clipping, update; "
+                  "core/distributed/param_and_grad_buffer.py, start_grad_sync"},
+    FrameworkFact{"step_dispatches", "18 us a tensor, 2.4 dispatches",
+                  "Megatron-LM core/optimizer/distrib_optimizer.py: _copy_model_grads_to_main_grads, "
+                  "_copy_main_params_to_model_params; optimizer.py: get_main_grads_for_grad_norm, zero_grad; "
+                  "Transformer Engine optimizers/fused_adam.py, step; timed on one core"},
 };
 
-constexpr std::array kFacts2021 = {
-    kHostFacts[0],
-    kHostFacts[1],
-    kHostFacts[2],
-    kHostFacts[3],
-    kHostFacts[4],
-    kInPlace,
-    kSynchronised,
-    kReadBack,
-    kCommon[0],
-    kCommon[1],
-    kCommon[2],
-    kCommon[3],
+constexpr std::array kStepByShard = {
+    FrameworkFact{"host_extras.step_by_shard", "yes",
+                  "Megatron-LM core/optimizer/distrib_optimizer.py, _build_model_and_main_param_groups: the "
+                  "tensors that lie in this rank's range of the buffer"}};
+
+constexpr std::array kTransformerEngine = {FrameworkFact{
+    "host", "Transformer Engine's modules",
+    "Megatron-LM training/arguments.py: --transformer-impl defaults to transformer_engine; NeMo "
+    "and Megatron-Bridge build the same layers (gpt_layer_specs.py, "
+    "get_gpt_layer_with_transformer_engine_spec)"}};
+
+constexpr std::array kFacts2021Own = {
     FrameworkFact{"attention", "unfused, fused softmax",
                   "Narayanan et al. 2021 (2104.04473), section 4.2: no fused attention existed"},
     FrameworkFact{"dropout", "0.1 and 0.1",
@@ -106,15 +123,7 @@ constexpr std::array kFacts2021 = {
                   "fp16: not known, recalled"},
 };
 
-constexpr std::array kFacts2023 = {
-    kHostFacts[0],
-    kHostFacts[1],
-    kHostFacts[2],
-    kHostFacts[3],
-    kHostFacts[4],
-    kInPlace,
-    kSynchronised,
-    kReadBack,
+constexpr std::array kFacts2023Own = {
     FrameworkFact{
         "p2p of zero-bubble schedules", "posted; a receive is waited for where it is used",
         "the fork's zb_schedules.py: fused_pipeline_ops returns requests, schedule_f and schedule_b "
@@ -123,10 +132,6 @@ constexpr std::array kFacts2023 = {
         "vocab", "32000",
         "the fork's script: --tokenizer-type GPTSentencePieceTokenizer; the models' published sizes, 14.6B "
         "and 28.3B, leave 27 to 35 thousand rows"},
-    kCommon[0],
-    kCommon[1],
-    kCommon[2],
-    kCommon[3],
     FrameworkFact{"attention", "unfused, fused softmax",
                   "sail-sg/zero-bubble-pipeline-parallelism examples/pretrain_zbh1.sh: no --use-flash-attn "
                   "at the paper's time"},
@@ -137,53 +142,25 @@ constexpr std::array kFacts2023 = {
         "the fork's examples/pretrain_zero_bubble.sh: --no-overlap-p2p-communication"},
 };
 
-constexpr std::array kFactsCore = {
-    kHostFacts[0],
-    kHostFacts[1],
-    kHostFacts[2],
-    kHostFacts[3],
-    kHostFacts[4],
-    kInPlace,
-    kCommon[0],
-    kCommon[1],
-    kCommon[2],
-    kCommon[3],
-    FrameworkFact{
-        "attention", "Transformer Engine: FlashAttention-2 on Ampere, cuDNN from Hopper on",
-        "TransformerEngine attention/dot_product_attention/utils.py, get_attention_backend (recalled)"},
-    FrameworkFact{"dropout", "none", "Llama and Nemotron recipes set 0"},
+constexpr std::array kAttentionCore = {FrameworkFact{
+    "attention", "Transformer Engine: FlashAttention-2 on Ampere, cuDNN from Hopper on",
+    "TransformerEngine attention/dot_product_attention/utils.py, get_attention_backend (recalled)"}};
+constexpr std::array kNoDropout = {FrameworkFact{"dropout", "none", "Llama and Nemotron recipes set 0"}};
+constexpr std::array kOverlapCore = {
     FrameworkFact{"overlap", "gradients, parameters and p2p",
                   "NeMo and Megatron-Bridge performance recipes: overlap_grad_reduce, overlap_param_gather, "
-                  "overlap_p2p_comm with vpp"},
+                  "overlap_p2p_comm with vpp"}};
+constexpr std::array kZeroCore = {
     FrameworkFact{"zero_stage", "1", "the recipes set use_distributed_optimizer"},
     FrameworkFact{"sequence_parallel", "where tp > 1", "the recipes set it"},
     FrameworkFact{"bucket", "max(40e6, 1e6 dp) gradients",
                   "Megatron-LM core/distributed/distributed_data_parallel.py"},
-    kSynchronised,
-    kVirtualStagesOverlap,
 };
 
-constexpr std::array kFactsNemo = {
+constexpr std::array kNemoOwn = {
     FrameworkFact{"host_extras.graphs_on_grace", "attention, router and its preprocessing",
                   "Megatron-Bridge scripts/performance/configs/qwen/qwen3_workload_base_configs.py: "
                   "cuda_graph_scope of the GB200 and GB300 recipes; taken for other mixtures of experts too"},
-    kHostFacts[0],
-    kHostFacts[1],
-    kHostFacts[2],
-    kHostFacts[3],
-    kHostFacts[4],
-    kFactsCore[5],
-    kFactsCore[6],
-    kFactsCore[8],
-    kFactsCore[9],
-    kFactsCore[10],
-    kFactsCore[11],
-    kFactsCore[12],
-    kFactsCore[13],
-    kFactsCore[14],
-    kFactsCore[15],
-    kFactsCore[16],
-    kFactsCore[17],
     FrameworkFact{
         "recipe_recompute", "yes",
         "Megatron-Bridge scripts/performance/configs/*/workload_base_configs.py: recompute_modules and "
@@ -194,65 +171,64 @@ constexpr std::array kFactsNemo = {
                   "grad_reduce_in_fp32 = False"},
 };
 
-constexpr std::array kFactsReadme = {
-    kHostFacts[0],
-    kHostFacts[1],
-    kHostFacts[2],
-    kHostFacts[3],
-    kHostFacts[4],
-    kFactsCore[5],
-    kFactsCore[6],
-    kFactsCore[7],
-    kFactsCore[8],
-    kFactsCore[9],
-    kFactsCore[10],
-    kFactsCore[11],
-    kFactsCore[13],
-    kFactsCore[14],
+constexpr std::array kReadmeOwn = {
     FrameworkFact{"overlap", "data, tensor and pipeline parallel communication",
                   "Megatron-LM README, Training Speed and Scalability: --overlap-grad-reduce "
-                  "--overlap-param-gather, --tp-comm-overlap, pipeline by default"},
-    kFactsCore[15],
-    kFactsCore[16],
-    kFactsCore[17],
-};
+                  "--overlap-param-gather, --tp-comm-overlap, pipeline by default"}};
 
-constexpr std::array kFactsFunctional = {
-    kSynchronised,
-    kVirtualStagesOverlap,
-    kHostFacts[0],
-    kHostFacts[1],
-    kHostFacts[2],
-    kHostFacts[3],
-    kHostFacts[4],
+constexpr std::array kFunctionalOwn = {
     FrameworkFact{"host_extras.uninitialised", "23 fills a layer",
                   "the same files: --deterministic-mode; PyTorch torch.utils.deterministic."
                   "fill_uninitialized_memory fills every fresh tensor: 10 forward, 13 backward (profiler)"},
-    FrameworkFact{"host_extras.log_tensor", "12 calls, 5 operations",
+    FrameworkFact{"host_extras.log_tensor, log_updated", "4 us a tensor, 28 us a tensor that is updated",
                   "the same files: --log-params-norm, --log-num-zeros-in-grad; Megatron-LM "
-                  "training/utils.py, calc_params_l2_norm; core/optimizer/clip_grads.py, count_zeros_fp32"},
-    FrameworkFact{"host_extras.log_step", "2600 calls, 20 operations",
-                  "the same files: --log-interval 1, --log-timers-to-tensorboard, "
-                  "--log-memory-to-tensorboard; Megatron-LM training/training.py, training_log: 30 scalars "
-                  "of 60 calls, twice the allocator's statistics of 400"},
-    kInPlace,
-    kCommon[1],
-    kCommon[2],
-    kCommon[3],
+                  "training/utils.py, calc_params_l2_norm; core/optimizer/clip_grads.py, count_zeros_fp32; "
+                  "timed on one core"},
+    FrameworkFact{
+        "host_extras.log_step",
+        "27 operations, 8 collectives; 17 scalars in 113 us, the "
+        "allocator's statistics in 49 us, 50 us of text (estimated)",
+        "the same files: --log-interval 1, --log-timers-to-tensorboard, "
+        "--log-memory-to-tensorboard; Megatron-LM training/training.py, training_log, and "
+        "training/utils.py; add_scalar of TensorBoard 2.21 and torch.cuda.memory_stats timed on one "
+        "core"},
     FrameworkFact{"grad_accumulation_fused", "off",
                   "Megatron-LM tests/functional_tests/test_cases/*/model_config.yaml: "
                   "--no-gradient-accumulation-fusion"},
-    FrameworkFact{"attention", "unfused, but for GPT tests that resume and gpt3_7b",
-                  "the same files: --attention-backend: unfused, and where they state none"},
-    FrameworkFact{"dropout", "0.1 and 0.1",
-                  "the same files set neither; Megatron-LM arguments.py's defaults"},
+    FrameworkFact{"attention",
+                  "unfused, but for GPT tests that resume and gpt3_7b (FlashAttention-2 on Blackwell)",
+                  "the same files: --attention-backend: unfused, and where they state none; "
+                  "TransformerEngine attention/dot_product_attention/utils.py, get_attention_backend: no "
+                  "deterministic fused attention on Blackwell"},
+    FrameworkFact{"dropout", "0.1 and 0.1, but none in tests of hierarchical context parallelism",
+                  "the same files: two of them set --hidden-dropout and --attention-dropout; Megatron-LM "
+                  "arguments.py's defaults"},
     FrameworkFact{"zero_stage", "0", "the same files: --use-distributed-optimizer where it is on"},
 };
+
+constexpr std::array kLocalSpec = {
+    FrameworkFact{"host", "Megatron's own modules",
+                  "the same files: --spec local in the tests whose names say local_spec"}};
+
+constexpr auto kFacts2021 = join(kHost, kInPlace, kSynchronised, kReadBack, kFusedAccumulation, kGradientFp32,
+                                 kCommon, kFacts2021Own);
+constexpr auto kFacts2023 = join(kHost, kInPlace, kSynchronised, kReadBack, kFusedAccumulation, kGradientFp32,
+                                 kCommon, kFacts2023Own);
+constexpr auto kCoreBase =
+    join(kHost, kStepByShard, kTransformerEngine, kInPlace, kSynchronised, kVirtualStagesOverlap,
+         kFusedAccumulation, kCommon, kAttentionCore, kZeroCore);
+constexpr auto kFactsCore = join(kCoreBase, kGradientFp32, kNoDropout, kOverlapCore);
+constexpr auto kFactsNemo = join(kCoreBase, kNoDropout, kOverlapCore, kNemoOwn);
+constexpr auto kFactsReadme = join(kCoreBase, kGradientFp32, kNoDropout, kReadmeOwn);
+constexpr auto kFunctionalBase = join(kHost, kStepByShard, kInPlace, kSynchronised, kVirtualStagesOverlap,
+                                      kGradientFp32, kCommon, kFunctionalOwn);
+constexpr auto kFactsFunctional = join(kFunctionalBase, kTransformerEngine);
+constexpr auto kFactsFunctionalLocal = join(kFunctionalBase, kLocalSpec);
 
 constexpr FrameworkDefaults base() {
     FrameworkDefaults d;
     d.host_extras = host_extras();
-    d.step_dispatches = calls(28);
+    d.step_dispatches = kUpdatedTensor;
     d.host = HostCode::MegatronCompiled;
     d.fused_elementwise = true;
     d.grad_accumulation_fused = true;
@@ -273,7 +249,7 @@ constexpr FrameworkDefaults early(std::string_view name, std::string_view versio
     d.dropout = true;
     d.scatter_gather = true;
     d.loss = WorkShape::Loss::InPlace;
-    d.batch_read_back = true;
+    d.batch_read_back = StageSet::All;
     d.batch_dispatches = 18;
     d.host_extras.microbatch -= d.batch_dispatches;  // get_batch is among them
     return d;
@@ -300,6 +276,8 @@ constexpr FrameworkDefaults make_2023() {
 
 constexpr FrameworkDefaults core(std::string_view name, std::string_view versions) {
     FrameworkDefaults d = base();
+    d.host = HostCode::TransformerEngine;
+    d.host_extras.step_by_shard = true;
     d.name = name;
     d.versions = versions;
     d.attention = d.flash = AttentionKernel::Flash2;
@@ -336,6 +314,8 @@ constexpr FrameworkDefaults make_nemo() {
 
 constexpr FrameworkDefaults make_functional() {
     FrameworkDefaults d = base();
+    d.host = HostCode::TransformerEngine;
+    d.host_extras.step_by_shard = true;
     d.name = "megatron-functional";
     d.versions = "Megatron-LM functional tests, 2025";
     d.attention = AttentionKernel::Unfused;
@@ -346,9 +326,19 @@ constexpr FrameworkDefaults make_functional() {
     d.overlap_p2p = true;
     d.loss = WorkShape::Loss::InPlace;
     d.host_extras.uninitialised = 23 * (1.1 + 2.95) / 7.7;
-    d.host_extras.log_tensor = calls(12, 5);
-    d.host_extras.log_step = calls(2600, 20);
+    d.host_extras.log_tensor = kNormOfTensor;
+    d.host_extras.log_updated = kZerosOfTensor;
+    d.host_extras.log_step = 27 + 8 * 1.4 + (113 + 49 + 50) / kTorchOperation_us;
     d.facts = kFactsFunctional;
+    return d;
+}
+
+constexpr FrameworkDefaults make_functional_local() {
+    FrameworkDefaults d = make_functional();
+    d.name = "megatron-functional-local";
+    d.versions = "Megatron-LM functional tests of the local specification, 2025";
+    d.host = HostCode::MegatronCompiled;
+    d.facts = kFactsFunctionalLocal;
     return d;
 }
 
@@ -360,6 +350,7 @@ const FrameworkDefaults kMegatron2022 = make_2022();
 const FrameworkDefaults kMegatron2023 = make_2023();
 const FrameworkDefaults kMegatron2024 = make_readme();
 const FrameworkDefaults kMegatronFunctional = make_functional();
+const FrameworkDefaults kMegatronFunctionalLocal = make_functional_local();
 const FrameworkDefaults kNemo = make_nemo();
 
 }  // namespace tw

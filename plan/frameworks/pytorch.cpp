@@ -18,12 +18,7 @@ constexpr std::array kFacts = {
     FrameworkFact{"vocab_divisor", "1", "nothing pads"},
 };
 
-constexpr std::array kFactsTransformers = {
-    kFacts[0],
-    kFacts[1],
-    kFacts[2],
-    kFacts[3],
-    kFacts[4],
+constexpr std::array kFactsTransformersOwn = {
     FrameworkFact{"loss", "cross_entropy of an fp32 copy; logits freed before the backward",
                   "transformers loss/loss_utils.py, ForCausalLMLoss: logits.float()"},
     FrameworkFact{"gelu_new", "an operation after the other",
@@ -32,6 +27,8 @@ constexpr std::array kFactsTransformers = {
         "composite_norms", "RMS norms keep an fp32 copy and the normalised product",
         "transformers models/llama/modeling_llama.py, LlamaRMSNorm; tensors saved by its autograd graph"},
 };
+
+constexpr auto kFactsTransformers = join(kFacts, kFactsTransformersOwn);
 
 constexpr FrameworkDefaults pytorch(std::string_view name, std::string_view versions) {
     FrameworkDefaults d;

@@ -9,11 +9,30 @@ namespace tw {
 namespace {
 
 constexpr std::array kTable = {
-    &kComposer,          &kComposerPure, &kDeepSpeed,        &kInternEvo,          &kMaxText,
-    &kMegatron,          &kMegatron2021, &kMegatron2022,     &kMegatron2023,       &kMegatron2024,
-    &kMegatronDeepSpeed, &kBigScience,   &kBigScienceTr11,   &kMegatronFunctional, &kNemo,
-    &kPytorch,           &kPytorchPure,  &kPytorchCompile,   &kTorchtitan,         &kTorchtitanEager,
-    &kTrainwright,       &kTransformers, &kTransformersPure,
+    &kComposer,
+    &kComposerPure,
+    &kDeepSpeed,
+    &kInternEvo,
+    &kMaxText,
+    &kMegatron,
+    &kMegatron2021,
+    &kMegatron2022,
+    &kMegatron2023,
+    &kMegatron2024,
+    &kMegatronDeepSpeed,
+    &kBigScience,
+    &kBigScienceTr11,
+    &kMegatronFunctional,
+    &kMegatronFunctionalLocal,
+    &kNemo,
+    &kPytorch,
+    &kPytorchPure,
+    &kPytorchCompile,
+    &kTorchtitan,
+    &kTorchtitanEager,
+    &kTrainwright,
+    &kTransformers,
+    &kTransformersPure,
 };
 
 struct Variants {

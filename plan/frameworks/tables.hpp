@@ -1,14 +1,27 @@
 // The rows of the framework table, one family a file; registry.cpp lists them.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
 #include "plan/frameworks/framework.hpp"
 
 namespace tw {
 
+// Facts that several versions share, and a version's own, one list after the other.
+template <std::size_t... N>
+constexpr auto join(const std::array<FrameworkFact, N>&... lists) {
+    std::array<FrameworkFact, (N + ...)> all{};
+    auto at = all.begin();
+    ((at = std::copy(lists.begin(), lists.end(), at)), ...);
+    return all;
+}
+
 extern const FrameworkDefaults kTrainwright;
 // megatron.cpp
 extern const FrameworkDefaults kMegatron, kMegatron2021, kMegatron2022, kMegatron2023, kMegatron2024,
-    kMegatronFunctional, kNemo;
+    kMegatronFunctional, kMegatronFunctionalLocal, kNemo;
 // deepspeed.cpp
 extern const FrameworkDefaults kDeepSpeed, kMegatronDeepSpeed, kBigScience, kBigScienceTr11;
 // fsdp.cpp

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
+#include "models/hardware/sample_statistics.hpp"
 #include "plan/trace/analyze.hpp"
 #include "plan/trace/compare.hpp"
 #include "plan/trace/own_time.hpp"
@@ -18,21 +19,13 @@ double seconds(SimTime time) {
     return to_seconds(time).value;
 }
 
-// The median; of an even number the mean of the middle two.
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    if (values.size() % 2 == 1) return *middle;
-    return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
-// value(i) less the median of the others', for every i.
+// value(i) less the median of the others'; `count` is at least 2.
 template <class Value>
 double beyond_others(std::size_t count, std::size_t i, Value value) {
     std::vector<double> others;
     for (std::size_t j = 0; j < count; ++j)
         if (j != i) others.push_back(value(j));
-    return value(i) - median(std::move(others));
+    return value(i) - median_of(std::move(others));
 }
 
 SimTime begin_of(const Trace& trace) {
@@ -52,6 +45,30 @@ struct StepExtremes {
 void take_larger(std::optional<double>& most, double value) {
     most = most ? std::max(*most, value) : value;
 }
+
+double least_of(const StragglerOptions& options, double step_s) {
+    return std::max(options.least_s, options.threshold * step_s);
+}
+
+// Names whose own time is above its least, which stands beside it.
+class Slow {
+  public:
+    void add(const RankArrivals& rank, double least) {
+        if (rank.own_s > least) slow_.emplace_back(rank.own_s, rank.rank);
+    }
+    // Slowest first.
+    [[nodiscard]] std::vector<int> named(const StragglerOptions& options) {
+        std::stable_sort(slow_.begin(), slow_.end(),
+                         [](const auto& a, const auto& b) { return a.first > b.first; });
+        std::vector<int> ranks;
+        for (const auto& [own, rank] : slow_)
+            if (own >= options.beside_slowest * slow_.front().first) ranks.push_back(rank);
+        return ranks;
+    }
+
+  private:
+    std::vector<std::pair<double, int>> slow_;
+};
 
 class Judge {
   public:
@@ -75,11 +92,11 @@ class Judge {
         out.step_s = step_s_;
         const std::map<std::size_t, double> expected =
             predicted != nullptr ? beside_prediction(*predicted) : std::map<std::size_t, double>{};
-        std::vector<std::pair<double, int>> slow;
+        Slow slow;
         for (std::size_t r = 0; r < trace_.ranks.size(); ++r) {
             RankArrivals rank;
             rank.rank = trace_.ranks[r].rank;
-            double least = std::max(options_.least_s, options_.threshold * step_s_);
+            double least = least_of(options_, step_s_);
             if (const auto found = expected.find(r); found != expected.end()) {
                 rank.own_s = own_step_s(r) - found->second;
                 rank.by_prediction = true;
@@ -93,17 +110,14 @@ class Judge {
                     rank.waited_s += extreme.waited_s / count;
                     own.push_back(extreme.own_s.value_or(0));
                 }
-                rank.own_s = median(std::move(own));
+                rank.own_s = median_of(std::move(own));
             } else {
                 continue;
             }
             out.ranks.push_back(rank);
-            if (rank.own_s > least) slow.emplace_back(rank.own_s, rank.rank);
+            slow.add(rank, least);
         }
-        std::stable_sort(slow.begin(), slow.end(),
-                         [](const auto& a, const auto& b) { return a.first > b.first; });
-        for (const auto& [own, rank] : slow)
-            if (own >= options_.beside_slowest * slow.front().first) out.stragglers.push_back(rank);
+        out.stragglers = slow.named(options_);
         return out;
     }
 
@@ -142,7 +156,8 @@ class Judge {
         std::map<int, std::vector<std::size_t>> replicas;
         for (std::size_t r = 0; r < trace_.ranks.size(); ++r)
             replicas[trace_.ranks[r].schedule_rank()].push_back(r);
-        for (const auto& [pipeline_rank, ranks] : replicas) {
+        for (const auto& of_pipeline_rank : replicas) {
+            const std::vector<std::size_t>& ranks = of_pipeline_rank.second;
             if (ranks.size() < 2) continue;
             for (int step = first_; step < steps_; ++step) {
                 for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -160,7 +175,7 @@ class Judge {
         std::vector<double> steps;
         for (int step = first_; step < steps_; ++step)
             steps.push_back(seconds(own_[rank].of_step(step)));
-        return steps.empty() ? 0 : median(std::move(steps));
+        return steps.empty() ? 0 : median_of(std::move(steps));
     }
 
     // How long a step of each rank without replicas should take it: as predicted, by as much slower or faster
@@ -181,7 +196,7 @@ class Judge {
             std::vector<double> pace;
             for (const auto& [other, own_of_other] : wanted)
                 if (other != r) pace.push_back(own_step_s(other) / own_of_other);
-            expected[r] = own * median(std::move(pace));
+            expected[r] = own * median_of(std::move(pace));
         }
         return expected;
     }
@@ -199,6 +214,32 @@ class Judge {
 
 Arrivals analyze_arrivals(const Trace& trace, const StragglerOptions& options, const Trace* predicted) {
     return Judge(trace, options).judge(predicted);
+}
+
+Arrivals analyze_pace(const std::vector<RankPace>& ranks, double step_s, const StragglerOptions& options) {
+    Arrivals out;
+    out.step_s = step_s;
+    std::map<int, std::vector<const RankPace*>> replicas;
+    for (const RankPace& rank : ranks)
+        replicas[rank.pipeline_rank].push_back(&rank);
+    Slow slow;
+    for (const RankPace& rank : ranks) {
+        const std::vector<const RankPace*>& group = replicas.at(rank.pipeline_rank);
+        if (group.size() < 2 || rank.own_s.empty()) continue;
+        const auto place =
+            static_cast<std::size_t>(std::find(group.begin(), group.end(), &rank) - group.begin());
+        std::vector<double> beyond;
+        for (std::size_t step = 0; step < rank.own_s.size(); ++step)
+            beyond.push_back(
+                beyond_others(group.size(), place, [&](std::size_t j) { return group[j]->own_s[step]; }));
+        RankArrivals judged;
+        judged.rank = rank.rank;
+        judged.own_s = median_of(std::move(beyond));
+        slow.add(judged, least_of(options, step_s));
+        out.ranks.push_back(judged);
+    }
+    out.stragglers = slow.named(options);
+    return out;
 }
 
 std::vector<std::string> describe(const Arrivals& arrivals) {
@@ -224,7 +265,7 @@ std::vector<std::string> describe(const Arrivals& arrivals) {
             line =
                 fmt::format("rank {} arrives {} after the others", straggler, format_duration(found->late_s));
             if (!waits.empty())
-                line += fmt::format(", who wait {} for it", format_duration(median(std::move(waits))));
+                line += fmt::format(", who wait {} for it", format_duration(median_of(std::move(waits))));
         }
         lines.push_back(line + fmt::format(" (of a step of {})", format_duration(arrivals.step_s)));
     }

@@ -2,7 +2,8 @@
 // do: the slow rank comes last to the collectives of its replicas and hardly waits itself, while the others
 // wait for it (traceopt-ai/traceml#252 shows 200 ms in one rank's backward that leave all backwards equally
 // long). A rank whose input came late comes late too and holds nobody up: what is named is the time that is a
-// rank's own (own_time.hpp), beside that of the ranks with the same work.
+// rank's own (own_time.hpp), beside that of the ranks with the same work. A run that writes no trace judges
+// its ranks by the same rule, from the own time of each step.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,9 @@ struct RankArrivals {
     bool by_prediction = false;
 };
 
+// What a preempted process loses now and then; of runs, nothing below it is named.
+inline constexpr double kPreempted_s = 0.005;
+
 struct StragglerOptions {
     int first_step = 1;       // the first step of a run warms up; 0 where there is but one
     double threshold = 0.05;  // of the mean step: slower by this is named
@@ -48,6 +52,17 @@ struct Arrivals {
 // should take beside each other; null: they are not judged. O(n log n).
 Arrivals analyze_arrivals(const Trace& trace, const StragglerOptions& options = {},
                           const Trace* predicted = nullptr);
+
+// A rank without a trace: its own time in each step that counts (of all ranks the same steps).
+struct RankPace {
+    int rank = 0, pipeline_rank = 0;
+    std::vector<double> own_s;
+};
+
+// Ranks of one pipeline rank beside each other; one without replicas is not judged. `step_s`: mean of the
+// steps.
+Arrivals analyze_pace(const std::vector<RankPace>& ranks, double step_s,
+                      const StragglerOptions& options = {});
 
 // "rank 1 arrives 200 ms after the others, who wait 198 ms for it (of a step of 293 ms)", or "rank 1 takes
 // 200 ms longer than the others with the same work (of a step of 293 ms)": one line each.

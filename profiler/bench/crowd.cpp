@@ -1,11 +1,13 @@
-// More ranks than cores: whoever is waited for may itself wait for a core. Products alone and products with
-// an all-reduce after each, by all ranks at once: what the latter takes beyond the former is the wait of a
-// collective between long computations. All-reduces alone: the wait where nobody computes. Messages between
-// two ranks while all others compute: the wait of a message. Each holds the message's own time, which is
-// small beside the wait.
-#include <functional>
+// More ranks than cores: whoever is waited for may itself wait for a core. All ranks at once compute products
+// with an all-reduce after each of them, and with one after every eighth: the difference is the wait of a
+// collective between long computations, the rest the product's own time on shared cores. All-reduces alone:
+// the wait where nobody computes. The same among the ranks of each half, beside which the other half fills
+// the cores. Messages between two ranks while all others compute: the wait of a message. Each holds the
+// message's own time, which is small beside the wait.
+#include <string>
 
 #include "profiler/bench/benchmarks.hpp"
+#include "profiler/fit/crowd_waits.hpp"
 
 namespace tw {
 
@@ -15,26 +17,33 @@ void run_crowd(BenchContext& c) {
     const RotatedProduct product(b, kSize);
     const RotatedBuffers sum(b, kFloats * 4), out(b, kFloats * 4), in(b, kFloats * 4);
     Communicator& all = c.team->all();
-    const auto point = [&](const char* what) {
+    const auto point = [&](std::string what) {
         SampleSeries s;
         s.benchmark = "crowd";
-        s.variant = what;
+        s.variant = std::move(what);
         s.shape = {{"ranks", static_cast<double>(c.team->everyone())},
                    {"cores", static_cast<double>(c.team->size())}};
         return s;
     };
-    const auto reduce = [&](std::int64_t i) {
-        (void)all.all_reduce(sum.tensor(i, DType::F32, {kFloats}))->wait();
+    const auto reduce_among = [&](Communicator& group) {
+        return [&](std::int64_t i) { (void)group.all_reduce(sum.tensor(i, DType::F32, {kFloats}))->wait(); };
     };
-    c.sample_together(point("product"), std::cref(product), true);
-    c.sample_together(
-        point("product, all_reduce"),
-        [&](std::int64_t i) {
-            product(i);
-            reduce(i);
-        },
-        true);
-    c.sample_together(point("all_reduce"), reduce, true);
+    const auto sample_group = [&](Communicator& group, const std::string& name) {
+        const auto reduce = reduce_among(group);
+        for (const std::int64_t products : {std::int64_t{1}, kCrowdProducts}) {
+            c.sample_together(
+                point(products == 1 ? "product, all_reduce" + name : "products, all_reduce" + name),
+                [&](std::int64_t i) {
+                    for (std::int64_t p = 0; p < products; ++p)
+                        product(products * i + p);
+                    reduce(i);
+                },
+                true);
+        }
+        c.sample_together(point("all_reduce" + name), reduce, true);
+    };
+    sample_group(all, "");
+    if (c.team->half() != nullptr) sample_group(*c.team->half(), " of half");
     // There and back. The others compute for longer than that, so that every core stays taken.
     const int rank = all.rank(), last = all.size() - 1;
     c.sample_together(

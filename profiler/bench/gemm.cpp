@@ -47,13 +47,16 @@ void time_product(BenchContext& c, DType dtype, const Form& form, const Shape3& 
     });
 }
 
-// Sizes that layers of small and medium models have; a GPU's are larger.
-std::vector<Shape3> lattice(bool host) {
+// Sizes that layers of small and medium models have; a GPU's are larger. A processor's fp32 has a fit of each
+// way and of each class of strides (models/hardware/curves/host_gemm_curve.hpp): its widths have them all.
+std::vector<Shape3> lattice(bool host, DType dtype) {
+    using Sizes = std::vector<std::int64_t>;
     std::vector<Shape3> shapes;
-    const std::vector<std::int64_t> tokens =
-        host ? std::vector<std::int64_t>{128, 512, 2048} : std::vector<std::int64_t>{512, 2048, 8192};
-    const std::vector<std::int64_t> widths =
-        host ? std::vector<std::int64_t>{64, 256, 1024} : std::vector<std::int64_t>{1024, 4096, 12288};
+    const bool fine = host && dtype == DType::F32;
+    const Sizes tokens = fine ? Sizes{64, 256, 1024} : host ? Sizes{128, 512, 2048} : Sizes{512, 2048, 8192};
+    const Sizes widths = fine   ? Sizes{64, 192, 320, 512, 1024}
+                         : host ? Sizes{64, 256, 1024}
+                                : Sizes{1024, 4096, 12288};
     for (const std::int64_t m : tokens) {
         for (const std::int64_t n : widths) {
             for (const std::int64_t k : widths)
@@ -67,10 +70,9 @@ std::vector<Shape3> lattice(bool host) {
 
 void run_gemm(BenchContext& c) {
     const bool host = c.backend->host_memory();
-    const std::vector<Shape3> base = lattice(host);
     for (const DType dtype : product_types(*c.backend)) {
         for (const Form& form : kForms) {
-            for (Shape3 s : base) {
+            for (Shape3 s : lattice(host, dtype)) {
                 // m and k of a weight gradient: outputs and tokens.
                 if (form.transpose_a) s = {s[1], s[2], s[0]};
                 if (c.sampler->over()) return;

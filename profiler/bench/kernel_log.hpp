@@ -28,22 +28,32 @@ enum class Layout : std::int64_t { Nn, Nt, Tn, Tt };
 class KernelLog {
   public:
     void add(const KernelCall& call, double seconds) {
-        if (!on_) return;
-        calls_[call].push_back(seconds);
-        ++count_;
-        total_s_ += seconds;
+        if (on_) open_.emplace_back(call, seconds);
     }
     void switch_on(bool on) { on_ = on; }
+    // What was added since the last time counts, times a factor, here or in another log.
+    void keep() { keep_in(*this, 1); }
+    void keep_in(KernelLog& log, double factor) {
+        for (const auto& [call, seconds] : open_) {
+            log.calls_[call].push_back(factor * seconds);
+            ++log.count_;
+            log.total_s_ += factor * seconds;
+        }
+        open_.clear();
+    }
     void clear() {
+        open_.clear();
         calls_.clear();
         count_ = 0;
         total_s_ = 0;
     }
+    // Of what counts.
     [[nodiscard]] const std::map<KernelCall, std::vector<double>>& calls() const { return calls_; }
     [[nodiscard]] std::int64_t count() const { return count_; }
     [[nodiscard]] double total_s() const { return total_s_; }
 
   private:
+    std::vector<std::pair<KernelCall, double>> open_;
     std::map<KernelCall, std::vector<double>> calls_;
     std::int64_t count_ = 0;
     double total_s_ = 0;

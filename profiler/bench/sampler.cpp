@@ -16,6 +16,11 @@ namespace {
 // profiles no longer agree within 5 %.
 constexpr double kNoisy = 0.04;
 
+// Samples between two probes of the pace take so long at least: probes are then a small part.
+constexpr double kBetweenProbes_s = 1e-3;
+// So many undisturbed samples do by themselves; with fewer the disturbed ones count too.
+constexpr std::size_t kFewest = 3;
+
 }  // namespace
 
 Sampler::Sampler(Clock clock, SamplingOptions options, double deadline, const std::atomic<bool>* stop)
@@ -47,17 +52,38 @@ bool Sampler::measure_with(SampleSeries& point, const std::function<double(std::
     const std::int64_t calls =
         std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(wanted)), 1, 1 << 20);
     point.calls = static_cast<int>(calls);
-    point.values.clear();
-    while (static_cast<int>(point.values.size()) < options_.most) {
-        point.values.push_back(one_sample(calls));
-        const auto count = static_cast<int>(point.values.size());
+    std::vector<double> alone, disturbed, batch;
+    const auto most = static_cast<std::size_t>(options_.most);
+    bool at_pace = undisturbed();
+    while (alone.size() < most && disturbed.size() < most) {
+        batch.push_back(one_sample(calls));
+        const bool ends = over() || clock_() - begin >= options_.most_point_s;
+        if (!ends && pace_ != nullptr && pace_->watches() && clock_() - probed_at_ < kBetweenProbes_s)
+            continue;
+        const bool before = at_pace;
+        const double slower_before = slower();
+        at_pace = undisturbed();
+        const bool both = before && at_pace;
+        for (const double value : batch)
+            (both ? alone : disturbed).push_back(both ? value : value * 2 / (slower_before + slower()));
+        batch.clear();
         if (over()) break;
-        if (count < options_.least) continue;
-        if (clock_() - begin >= options_.most_point_s) break;
-        if (relative_width(point.values) <= options_.tight) break;
+        if (static_cast<int>(alone.size() + disturbed.size()) < options_.least) continue;
+        if (ends) break;
+        if (static_cast<int>(alone.size()) >= options_.least && relative_width(alone) <= options_.tight)
+            break;
     }
+    if (alone.size() < kFewest) alone.insert(alone.end(), disturbed.begin(), disturbed.end());
+    point.values = std::move(alone);
     count_point();
     return true;
+}
+
+bool Sampler::undisturbed() {
+    if (pace_ == nullptr) return true;
+    const bool at_pace = pace_->undisturbed();
+    probed_at_ = clock_();
+    return at_pace;
 }
 
 double Sampler::overhead() const {

@@ -1,6 +1,7 @@
 // The one sampling harness: how every benchmark turns a body into raw samples. Warm-up, then samples of as
 // many calls as make the clock's own cost small, until the median's interval is tight, the point has had its
-// share, or the budget is over.
+// share, or the budget is over. Samples during which others slowed the machine (pace.hpp) are taken
+// again; where that does not help they are divided by how much longer its reference took.
 #pragma once
 
 #include <atomic>
@@ -10,6 +11,7 @@
 
 #include "models/hardware/profile_document.hpp"
 #include "profiler/bench/kernel_log.hpp"
+#include "profiler/bench/pace.hpp"
 
 namespace tw {
 
@@ -31,6 +33,12 @@ class Sampler {
 
     // Fills in `calls` and `values` of the point. False: nothing was measured, the budget is over.
     bool measure(SampleSeries& point, const BenchBody& body);
+    // Who tells disturbed samples; outlives the sampler. Nobody where not set.
+    void watch(Pace* pace) { pace_ = pace; }
+    // Probes the pace now; true where nobody watches it.
+    bool undisturbed();
+    // How much longer the pace's reference took at the latest probe; 1 where nobody watches.
+    [[nodiscard]] double slower() const { return pace_ != nullptr && pace_->watches() ? pace_->latest() : 1; }
     // The same with somebody else's calls: `one_sample(calls)` returns the seconds of a call.
     bool measure_with(SampleSeries& point, const std::function<double(std::int64_t calls)>& one_sample);
 
@@ -57,6 +65,8 @@ class Sampler {
     double deadline_;
     const std::atomic<bool>* stop_;
     int owed_points_ = 0;
+    Pace* pace_ = nullptr;
+    double probed_at_ = 0;
 };
 
 Clock wall_clock();     // steady

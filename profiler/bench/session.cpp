@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <ctime>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/nearest.hpp"
 #include "profiler/bench/machine.hpp"
 #include "profiler/fit/fit_measured.hpp"
+#include "real_exec/comm/patience.hpp"
 
 namespace tw {
 namespace {
 
 constexpr double kCheckpoint_s = 20;
+constexpr double kOftenDisturbed = 0.05;
 
 std::string now_utc() {
     const std::time_t now = std::time(nullptr);
@@ -99,6 +102,10 @@ Result<ProfileDocument> run_session(const SessionOptions& options, Transport& tr
     const double before_s = document.environment ? document.environment->seconds : 0;
     document.environment = describe_environment(backend, transport, options.threads);
     document.environment->ranks = transport.size();
+    Pace pace(transport.rank() == 0 ? reference_product(backend, clock) : Pace::Probe{});
+    sampler.watch(&pace);
+    // A two-hundredth of the budget tells what the reference takes when nobody disturbs it.
+    pace.settle(clock, options.budget_s / 200);
     BenchContext context{&backend, team->get(), &sampler, &document, options.threads};
     const bool leads = transport.rank() == 0;
     double shares = 0;
@@ -122,7 +129,12 @@ Result<ProfileDocument> run_session(const SessionOptions& options, Transport& tr
                     {b.name, i, list->size(), clock() - begin, options.budget_s, document.samples.size()});
         }
         const std::size_t points = document.samples.size();
-        b.run(context);
+        {
+            // The processes that only a crowd needs must not change how a team waits.
+            std::optional<OwnCores> own_cores;
+            if (b.kind == Benchmark::Kind::Team) own_cores.emplace();
+            b.run(context);
+        }
         if (b.kind == Benchmark::Kind::Team) (*team)->agree(Team::kEnd);
         if (!leads) continue;
         if (document.samples.size() == points && before_s == 0)
@@ -137,12 +149,25 @@ Result<ProfileDocument> run_session(const SessionOptions& options, Transport& tr
         checkpoint(document);
         saved = clock();
     }
+    // The end of a process polls without pause in the communication library: nobody ends before rank 0 does.
+    (*team)->agree(Team::kEnd);
     if (!leads) return document;
+    if (pace.watches()) {
+        SampleSeries best;
+        best.benchmark = "pace";
+        best.variant = "undisturbed";
+        best.values = {pace.best_s()};
+        context.keep(std::move(best));
+    }
     MeasuredEnvironment& e = *document.environment;
     const NoiseVerdict noise = judge_noise(document.samples);
     e.date = now_utc();
     e.noise = noise.noise;
     e.noise_verdict = noise.text;
+    if (const double share = pace.share_disturbed(); share > kOftenDisturbed)
+        e.noise_verdict += fmt::format(
+            "; others slowed the processor in {:.0f} % of the time, whose samples were taken again",
+            100 * share);
     if (options.process_time) e.noise_verdict += "; times are of the processor, not of the wall";
     e.harness_overhead = sampler.overhead();
     e.seconds = before_s + clock() - begin;

@@ -22,6 +22,8 @@ class Team {
     // Of the ranks that measure; null on the others. And of everyone.
     [[nodiscard]] Communicator* measuring() const { return active_.get(); }
     [[nodiscard]] Communicator& all() const { return *all_; }
+    // Of this rank's half of everyone; null where there are fewer than four ranks or an odd number.
+    [[nodiscard]] Communicator* half() const { return half_.get(); }
     // Ranks that collectives are measured among: the first 2, 4, ..., size, and, on several hosts, one of
     // each. Groups with more ranks on one host than on another are left out: no curve is of such.
     struct Group {
@@ -40,7 +42,7 @@ class Team {
     static constexpr double kEnd = -1;
 
   private:
-    std::unique_ptr<Communicator> all_, active_;
+    std::unique_ptr<Communicator> all_, active_, half_;
     int active_size_ = 1;
     std::vector<Group> groups_;
     int nodes_ = 1, far_rank_ = -1;

@@ -49,6 +49,8 @@ class ModelRun {
           model_(model),
           timed_(make_timing_backend(*context.backend, log_, context.sampler->clock())) {}
 
+    // Steps during which others slowed the machine count only where no two others do: their times over how
+    // much longer the pace's reference took.
     bool run(int steps) {
         const auto document = training_document(model_);
         if (!document) return false;
@@ -58,16 +60,29 @@ class ModelRun {
         options.quiet = true;
         options.threads = c_.threads;
         log_.switch_on(false);
-        double begin = 0, end = 0;
+        double begin = 0, all_s = 0, slower_before = 1;
+        Counted alone, disturbed;
         const auto trained = train(*document, options, *transport, *timed_, [&](const StepResult& step) {
-            end = c_.sampler->now();
-            if (step.step + 1 == kWarmUp) {
-                begin = end;
-                log_.switch_on(true);
+            const double end = c_.sampler->now();
+            const bool before = at_pace_;
+            at_pace_ = c_.sampler->undisturbed();
+            const double slower = c_.sampler->slower();
+            if (step.step >= kWarmUp) {
+                all_s += end - begin;
+                Counted& kind = before && at_pace_ ? alone : disturbed;
+                const double factor = before && at_pace_ ? 1 : 2 / (slower_before + slower);
+                log_.keep_in(kind.log, factor);
+                kind.seconds += factor * (end - begin);
+                ++kind.steps;
             }
+            slower_before = slower;
+            log_.switch_on(step.step + 1 >= kWarmUp);
+            begin = c_.sampler->now();
         });
-        if (!trained || log_.count() == 0) return false;
-        for (const auto& [call, seconds] : log_.calls()) {
+        step_s_ = all_s / steps;
+        const Counted& counted = alone.steps >= 2 ? alone : disturbed;
+        if (!trained || counted.log.count() == 0) return false;
+        for (const auto& [call, seconds] : counted.log.calls()) {
             SampleSeries point = series_of(call);
             // A step calls the same shape many times: medians of few suffice.
             const std::size_t keep = 24;
@@ -79,27 +94,33 @@ class ModelRun {
         SampleSeries host;
         host.benchmark = "host";
         host.variant = model_.name();
-        const auto calls = static_cast<double>(log_.count());
-        host.shape = {{"operations", std::round(calls / steps)}};
-        host.values = {std::max(0.0, end - begin - log_.total_s()) / calls};
+        const auto calls = static_cast<double>(counted.log.count());
+        host.shape = {{"operations", std::round(calls / counted.steps)}};
+        host.values = {std::max(0.0, counted.seconds - counted.log.total_s()) / calls};
         c_.keep(std::move(host));
         SampleSeries whole;
         whole.benchmark = "training_step";
         whole.variant = model_.name();
-        whole.values = {(end - begin) / steps};
+        whole.values = {counted.seconds / counted.steps};
         c_.keep(std::move(whole));
-        step_s_ = (end - begin) / steps;
         log_.clear();
         return true;
     }
     [[nodiscard]] double step_s() const { return step_s_; }
 
   private:
+    struct Counted {
+        KernelLog log;
+        double seconds = 0;
+        int steps = 0;
+    };
+
     BenchContext& c_;
     const TrainingModel& model_;
     KernelLog log_;
     std::unique_ptr<Backend> timed_;
     double step_s_ = 0;
+    bool at_pace_ = false;
 };
 
 }  // namespace
@@ -126,7 +147,8 @@ void run_training_steps(BenchContext& c) {
                 step_s[i] > 0 ? static_cast<int>(std::clamp(each / kRounds / step_s[i] - kWarmUp, 2.0, 20.0))
                               : 2;
             ModelRun run(c, models[i]);
-            if (run.run(steps)) step_s[i] = run.step_s();
+            run.run(steps);
+            if (run.step_s() > 0) step_s[i] = run.step_s();
             c.sampler->count_point();
         }
     }

@@ -26,18 +26,20 @@ struct MeasuredDevice {
     int largest_tile;
     bool whole_waves;  // Ampere's kernels run whole waves; later ones schedule tiles persistently
     bool has_fp8;
-    double cache_mb;  // level 2: NVIDIA's architecture whitepapers; only the start of its fit
+    double cache_mib;   // level 2: NVIDIA's architecture whitepapers
+    bool five_weights;  // the table's collector took five weights in turn, whatever the cache
 };
 
-constexpr std::array kMeasured = {MeasuredDevice{"a100", "a100_sxm", 128, true, false, 40},
-                                  MeasuredDevice{"b200", "b200_sxm", 256, false, true, 126},
-                                  MeasuredDevice{"b300", "b300_sxm", 256, false, true, 126},
-                                  MeasuredDevice{"gb200", "gb200", 256, false, true, 126},
-                                  MeasuredDevice{"gb300", "gb300", 256, false, true, 126},
-                                  MeasuredDevice{"h100", "h100_sxm", 128, false, true, 50},
-                                  MeasuredDevice{"h200", "h200_sxm", 128, false, true, 50},
-                                  MeasuredDevice{"l40s", "l40s", 128, false, true, 96},
-                                  MeasuredDevice{"rtxpro6000", "rtx_pro_6000_server", 128, false, true, 128}};
+constexpr std::array kMeasured = {
+    MeasuredDevice{"a100", "a100_sxm", 128, true, false, 40, true},
+    MeasuredDevice{"b200", "b200_sxm", 256, false, true, 126, false},
+    MeasuredDevice{"b300", "b300_sxm", 256, false, true, 126, false},
+    MeasuredDevice{"gb200", "gb200", 256, false, true, 126, false},
+    MeasuredDevice{"gb300", "gb300", 256, false, true, 126, false},
+    MeasuredDevice{"h100", "h100_sxm", 128, false, true, 50, false},
+    MeasuredDevice{"h200", "h200_sxm", 128, false, true, 50, false},
+    MeasuredDevice{"l40s", "l40s", 128, false, true, 96, false},
+    MeasuredDevice{"rtxpro6000", "rtx_pro_6000_server", 128, false, true, 128, false}};
 
 constexpr const char* kAiconfigurator = "ai-dynamo/aiconfigurator (Apache-2.0), ";
 
@@ -57,7 +59,9 @@ GemmCurve first_guess(const Device& device, Precision precision) {
 
 Result<std::vector<GemmFit>> fit_gemm_tables(const Folder& hw, const MeasuredDevice& measured,
                                              const Device& device) {
-    const auto points = read_gemm_table(hw, measured.system);
+    constexpr double kMib = 1024.0 * 1024.0;
+    const auto points =
+        read_gemm_table(hw, measured.system, measured.five_weights ? 0 : measured.cache_mib * kMib);
     if (!points) return points.errors();
     std::vector<GemmFit> fits;
     for (const Precision precision : {Precision::Bf16, Precision::Fp8}) {
@@ -71,8 +75,8 @@ Result<std::vector<GemmFit>> fit_gemm_tables(const Folder& hw, const MeasuredDev
         options.largest_tile = measured.largest_tile;
         options.whole_waves = measured.whole_waves;
         options.detailed = true;
-        options.grid_rounds = 3;  // a fourth gains under 0.1 %
-        options.cache_bytes = measured.cache_mb * 1e6;
+        options.grid_rounds = 3;                         // a fourth gains under 0.1 %
+        options.cache_bytes = measured.cache_mib * 1e6;  // where its fit starts
         GemmCurve start = first_guess(device, precision);
         if (measured.whole_waves)
             start.overhead = 1.5, start.prologue_s = 3e-6, start.rate *= 2, start.launch_s = 5e-7;
@@ -103,7 +107,7 @@ Result<AttentionEntry> fit_attention_table(const Folder& hw, const MeasuredDevic
     start.bandwidth = device.memory_bandwidth.value * 0.6;
     start.blend = 2;
     start.throttle = 0.02;
-    start.cache_bytes = measured.cache_mb * 0.6e6;
+    start.cache_bytes = measured.cache_mib * 0.6e6;
     start.cache_gain = 2;
     start.sms = device.sms;
     return fit_attention(

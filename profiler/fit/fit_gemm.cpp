@@ -91,6 +91,7 @@ class Coding {
             curve.factors[tile] = std::clamp(std::exp(encoded[next++]), 1 / kMostFactor, kMostFactor);
         return curve;
     }
+    void split_from(double work) { start_.least_split = work; }
     // Indices of the encoded numbers, with or without the tiles' factors.
     [[nodiscard]] std::vector<std::size_t> indices(bool tiles) const {
         std::vector<std::size_t> all(parameters_.size() + (tiles ? tiles_.size() : 0));
@@ -141,6 +142,21 @@ std::vector<GemmPoint> thinned(const std::vector<GemmPoint>& points, std::size_t
     return few;
 }
 
+// cuBLAS of some devices splits no product below 128^3; the others' tables know no such bound.
+void choose_split(Coding& coding, const Residuals& residuals, const std::vector<double>& at,
+                  const std::vector<double>& weights) {
+    constexpr double kSplitFrom = 128.0 * 128.0 * 128.0;
+    std::vector<double> errors(weights.size());
+    std::array<double, 2> loss{};
+    for (std::size_t i = 0; i < loss.size(); ++i) {
+        coding.split_from(i == 0 ? 0 : kSplitFrom);
+        residuals(at, errors);
+        for (std::size_t j = 0; j < errors.size(); ++j)
+            loss[i] += weights[j] * std::abs(errors[j]);
+    }
+    if (!(loss[1] < loss[0])) coding.split_from(0);
+}
+
 Range range_of(const std::vector<GemmPoint>& points, std::int64_t GemmShape::*dimension) {
     Range range{1e18, 0};
     for (const GemmPoint& point : points) {
@@ -187,7 +203,7 @@ GemmFit fit_gemm(const std::vector<GemmPoint>& points, const GemmCurve& start_cu
     }
     const std::vector<GemmPoint> sample = thinned(train, options.most_points);
     if (options.detailed) start = with_details(start, options);
-    const Coding coding(options, start);
+    Coding coding(options, start);
     // Shapes that training runs weigh more than those of decoding, which are most of the tables. With a
     // grid, curve and grid are fitted in turn: the grid takes the slow trends, the curve the tiles and waves.
     std::vector<double> weights, target;
@@ -219,7 +235,10 @@ GemmFit fit_gemm(const std::vector<GemmPoint>& points, const GemmCurve& start_cu
         at = minimize(loss, at, step, options.evaluations / share, restarts).at;
     };
     descend(0.3, 1, 3, 25, false);
-    if (options.detailed) descend(0.3, 1, 3, 20, true);
+    if (options.detailed) {
+        descend(0.3, 1, 3, 20, true);
+        choose_split(coding, residuals, at, weights);
+    }
     for (int round = 0; options.residual_grid && round < options.grid_rounds; ++round) {
         const ResidualGrid grid = fit_residual_grid(coding.decode(at), train);
         for (std::size_t i = 0; i < sample.size(); ++i) {

@@ -15,6 +15,7 @@
 #include "profiler/fit/fit_collective.hpp"
 #include "profiler/fit/fit_convolution.hpp"
 #include "profiler/fit/fit_gemm.hpp"
+#include "profiler/fit/fit_host_gemm.hpp"
 #include "profiler/fit/fit_kernels.hpp"
 #include "profiler/fit/minimize.hpp"
 #include "profiler/fit/residual_grid.hpp"
@@ -139,6 +140,12 @@ void add_products(const std::vector<SampleSeries>& samples, bool cpu, HardwarePr
             profile.gemm_forms.push_back(std::move(entry));
         }
         first = first && forms.empty();
+        if (!cpu) continue;
+        forms[GemmForm::Forward] = forward;
+        for (const auto& [form, points] : forms) {
+            if (points.size() >= kFewestHostProducts)
+                profile.host_gemm.push_back(fit_host_gemm(points, form, kSource));
+        }
     }
 }
 

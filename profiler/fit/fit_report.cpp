@@ -27,34 +27,45 @@ bool derived(const HardwareProfile& profile) {
     return !profile.gemm.front().fit.scaled_from.empty();
 }
 
+template <class Row>
+void each_product(const std::vector<ProfileFit>& profiles, const Row& row) {
+    for (const ProfileFit& fit : profiles) {
+        for (const GemmFit& one : fit.gemm)
+            row(fit.profile.name, one);
+    }
+}
+
 // What only tables of thousands of shapes tell.
 void gemm_details(std::string& text, const std::vector<ProfileFit>& profiles) {
     text +=
-        "\nWith the benchmark's five weights in turn taken as near where they fit the cache. One row: "
+        "\nWith the benchmark's weights, up to five in turn, taken as near where they fit the cache. Split "
+        "from: m n k below which no product is split along k. One row: "
         "vector, "
         "its step and split. Factors of the tiles' rates:";
     for (const GemmTile tile : kGemmTileSizes)
         text += fmt::format(" {}×{}", tile.m, tile.n);
     text +=
-        ".\n\n| device | precision | step ns | epilogue µs | vector µs | step ns | split µs | cache MB | "
+        ".\n\n| device | precision | step ns | epilogue µs | vector µs | step ns | split µs | split from | "
+        "cache MB | "
         "gain | "
-        "fade | factors |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
-    for (const ProfileFit& fit : profiles) {
-        for (const GemmFit& one : fit.gemm) {
-            const GemmCurve& c = one.entry.curve;
-            if (c.vector_step_s <= 0) continue;
-            std::string factors;
-            for (const double factor : c.factors)
-                factors += fmt::format("{}{:.2f}", factors.empty() ? "" : " ", factor);
-            text += fmt::format(
-                "| {} | {} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {} | {} | {} | {} |\n",
-                fit.profile.name, to_string(one.entry.precision), c.step_s * 1e9, c.epilogue_s * 1e6,
-                c.vector_s * 1e6, c.vector_step_s * 1e9, c.vector_split_s * 1e6,
-                c.cache_bytes > 0 ? fmt::format("{:.3g}", c.cache_bytes / 1e6) : "–",
-                c.cache_bytes > 0 ? fmt::format("{:.3g}", c.cache_gain) : "–",
-                c.cache_bytes > 0 ? fmt::format("{:.3g}", c.cache_fade) : "–", factors);
-        }
-    }
+        "fade | factors |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+    each_product(profiles, [&](const std::string& device, const GemmFit& one) {
+        const GemmCurve& c = one.entry.curve;
+        if (c.vector_step_s <= 0) return;
+        std::string factors;
+        for (const double factor : c.factors)
+            factors += fmt::format("{}{:.2f}", factors.empty() ? "" : " ", factor);
+        const auto where = [](bool there, double value) {
+            return there ? fmt::format("{:.3g}", value) : std::string("–");
+        };
+        const bool cache = c.cache_bytes > 0;
+        text +=
+            fmt::format("| {} | {} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {} | {} | {} | {} | {} |\n",
+                        device, to_string(one.entry.precision), c.step_s * 1e9, c.epilogue_s * 1e6,
+                        c.vector_s * 1e6, c.vector_step_s * 1e9, c.vector_split_s * 1e6,
+                        where(c.least_split > 0, c.least_split), where(cache, c.cache_bytes / 1e6),
+                        where(cache, c.cache_gain), where(cache, c.cache_fade), factors);
+    });
 }
 
 void gemm_table(std::string& text, const std::vector<ProfileFit>& profiles) {
@@ -64,32 +75,27 @@ void gemm_table(std::string& text, const std::vector<ProfileFit>& profiles) {
         "| device | precision | points | held out | curve, all | curve, big | with grid, all | with grid, "
         "big |\n"
         "|---|---|---|---|---|---|---|---|\n";
-    for (const ProfileFit& fit : profiles) {
-        for (const GemmFit& one : fit.gemm) {
-            const FitRecord& record = one.entry.fit;
-            text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", fit.profile.name,
-                                to_string(one.entry.precision), record.points, record.held_out,
-                                percent(one.curve_only), percent(one.curve_only_big),
-                                one.entry.residual.empty() ? "–" : percent(record),
-                                one.entry.residual.empty() ? "–" : percent(one.with_grid_big));
-        }
-    }
+    each_product(profiles, [&](const std::string& device, const GemmFit& one) {
+        const FitRecord& record = one.entry.fit;
+        text +=
+            fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", device, to_string(one.entry.precision),
+                        record.points, record.held_out, percent(one.curve_only), percent(one.curve_only_big),
+                        one.entry.residual.empty() ? "–" : percent(record),
+                        one.entry.residual.empty() ? "–" : percent(one.with_grid_big));
+    });
     text +=
         "\n| device | precision | launch µs | rate TFLOP/s | overhead | prologue µs | bandwidth TB/s | split "
         "µs | blend | "
         "throttle | slack | unaligned | scalar |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
-    for (const ProfileFit& fit : profiles) {
-        for (const GemmFit& one : fit.gemm) {
-            const GemmCurve& c = one.entry.curve;
-            text += fmt::format(
-                "| {} | {} | {:.3g} | {:.4g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} | {:.3g} "
-                "| "
-                "{:.3g} | {:.3g} |\n",
-                fit.profile.name, to_string(one.entry.precision), c.launch_s * 1e6, c.rate / 1e12, c.overhead,
-                c.prologue_s * 1e6, c.bandwidth / 1e12, c.split_s * 1e6, c.blend, c.throttle, c.slack,
-                c.unaligned, c.scalar);
-        }
-    }
+    each_product(profiles, [&](const std::string& device, const GemmFit& one) {
+        const GemmCurve& c = one.entry.curve;
+        text += fmt::format("| {} | {} | {:.3g} | {:.4g}", device, to_string(one.entry.precision),
+                            c.launch_s * 1e6, c.rate / 1e12);
+        for (const double value : {c.overhead, c.prologue_s * 1e6, c.bandwidth / 1e12, c.split_s * 1e6,
+                                   c.blend, c.throttle, c.slack, c.unaligned, c.scalar})
+            text += fmt::format(" | {:.3g}", value);
+        text += " |\n";
+    });
     gemm_details(text, profiles);
 }
 

@@ -85,11 +85,14 @@ Result<std::vector<Folder>> vidur_tables(const Folder& hw, const std::string& de
 
 }  // namespace
 
-// The tables' collector runs five linear modules in turn on one input (collector/trtllm/collect_gemm.py,
-// "to reduce impact of L2 cache hit").
+// The tables' collector runs up to five linear modules in turn on one input
+// (collector/trtllm/collect_gemm.py, "to reduce impact of L2 cache hit"): five in its version for
+// TensorRT-LLM 1.0, later as few as together are no smaller than the cache (outside_loop_count). Of weights
+// of just a cache, its half, third or quarter all of the loop then stays in it.
 constexpr int kWeightsInTurn = 5;
 
-Result<std::vector<GemmPoint>> read_gemm_table(const Folder& hw, const std::string& system) {
+Result<std::vector<GemmPoint>> read_gemm_table(const Folder& hw, const std::string& system,
+                                               double cache_bytes) {
     const Folder file = hw / "aiconfigurator" / ("gemm_" + system + ".csv.gz");
     const auto table = read_table(file);
     if (!table) return table.errors();
@@ -103,7 +106,11 @@ Result<std::vector<GemmPoint>> read_gemm_table(const Folder& hw, const std::stri
         point.precision = row[dtype] == "fp8" ? Precision::Fp8 : Precision::Bf16;
         point.shape = {to_count(row[m]), to_count(row[n]), to_count(row[k])};
         point.shape.element_bytes = bytes_per_element(point.precision);
+        const double weight = point.shape.element_bytes * static_cast<double>(point.shape.n * point.shape.k);
         point.shape.weights_in_turn = kWeightsInTurn;
+        if (cache_bytes > 0)
+            point.shape.weights_in_turn = static_cast<int>(
+                std::clamp(std::ceil(cache_bytes / std::max(1.0, weight)), 1.0, 1.0 * kWeightsInTurn));
         point.seconds = to_number(row[time]) * 1e-6;
         if (point.seconds > 0) points.push_back(point);
     }

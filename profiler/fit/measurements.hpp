@@ -54,7 +54,10 @@ struct TrafficPoint {
 };
 
 // ai-dynamo/aiconfigurator: gemm_<system>.csv.gz, attn_context_<system>.csv.gz, nccl_all.csv.gz.
-Result<std::vector<GemmPoint>> read_gemm_table(const Folder& hw, const std::string& system);
+// `cache_bytes`: of the device's level-2 cache, where the table's collector chose by it how many weights take
+// turns; 0: always five, as earlier versions did.
+Result<std::vector<GemmPoint>> read_gemm_table(const Folder& hw, const std::string& system,
+                                               double cache_bytes = 0);
 Result<std::vector<AttentionPoint>> read_attention_table(const Folder& hw, const std::string& system);
 // One series per kind, group size: that of the newest NCCL version measured on the system.
 Result<std::vector<CollectiveSeries>> read_nccl_table(const Folder& hw, const std::string& system);

@@ -39,6 +39,7 @@ GemmEntry scaled_precision(const GemmEntry& from, const Device& device, Precisio
     GemmEntry entry = from;
     entry.precision = to;
     entry.residual = {};
+    entry.curve.least_split = 0;  // a rule for one precision's kernels: fp8's tables know none
     scale_main_loop(entry.curve, device.peak(to).value / device.peak(from.precision).value);
     entry.curve.rate = round_digits(entry.curve.rate);
     entry.curve.step_s = round_digits(entry.curve.step_s);

@@ -106,7 +106,8 @@ double rate_at_128(const AttentionCurve& curve) {
 }
 
 // FlashAttention 1 on A100: 30-50 % of peak forward, 25-35 % backward (Dao 2023, section 1); the middle of
-// both.
+// both, as uncertain as a figure is that may lie anywhere between the two. From shape to shape it scatters as
+// FlashAttention 2 does.
 AttentionEntry flash1(const AttentionEntry& flash2, const Device& device, bool backward) {
     AttentionEntry entry = flash2;
     entry.kernel = AttentionKernel::Flash1;
@@ -114,7 +115,13 @@ AttentionEntry flash1(const AttentionEntry& flash2, const Device& device, bool b
     const double share = backward ? 0.30 : 0.40;
     entry.curve.rate = round_digits(flash2.curve.rate * share * device.peak(Precision::Fp16).value /
                                     rate_at_128(flash2.curve));
-    entry.fit = scaled_record(flash2.fit, "flash2", kScaledAttentionSigma);
+    const double scatter =
+        std::sqrt(std::max(0.0, std::pow(flash2.fit.sigma, 2) - std::pow(flash2.fit.shared, 2)));
+    FitRecord record = flash2.fit;
+    record.sigma = scatter;
+    record.shared = 0;
+    entry.fit =
+        scaled_record(record, "flash2", std::log(backward ? 0.35 / 0.25 : 0.5 / 0.3) / std::sqrt(12.0));
     entry.fit.source =
         "Dao 2023 (FlashAttention-2), section 1: FlashAttention reaches 30-50 % of A100's peak forward, "
         "25-35 % backward; the middle";

@@ -42,6 +42,7 @@ Status add_framework_products(const Folder& hw, Profiles& profiles) {
             form.factor = round_digits(form.factor * between);
             if (form.form != GemmForm::Forward) {
                 form.fit.sigma = round_digits(std::hypot(form.fit.sigma, std::log(between)), 3);
+                form.fit.shared = round_digits(std::hypot(form.fit.shared, std::log(between)), 3);
                 continue;
             }
             form.fit = {};
@@ -50,6 +51,7 @@ Status add_framework_products(const Folder& hw, Profiles& profiles) {
                 "of MLPs and attention under PyTorch, 60 us and more";
             form.fit.points = static_cast<std::int64_t>(ratios.size());
             form.fit.sigma = round_digits(std::hypot(std::log(between), quantile(errors, 0.8) / 1.2816), 3);
+            form.fit.shared = round_digits(std::abs(std::log(between)), 3);
         }
     }
     return ok();

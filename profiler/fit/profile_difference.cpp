@@ -165,13 +165,14 @@ void add_figures(const ProfileDocument& first, const ProfileDocument& second, do
         p.within = verdict == Verdict::Agrees ? 1 : 0;
         return p;
     };
-    for (const auto& [key, value] : a) {
+    for (const auto& figure : a) {
+        const Key& key = figure.first;
         const auto same = std::find_if(b.begin(), b.end(), [&](const auto& e) { return e.first == key; });
         if (same == b.end()) {
             parts.push_back(part(key, Verdict::OnlyFirst, 0));
             continue;
         }
-        const double ratio = value > 0 ? same->second / value : 0;
+        const double ratio = figure.second > 0 ? same->second / figure.second : 0;
         const bool agrees = ratio > 0 && distance(ratio) <= std::log1p(tolerance);
         parts.push_back(part(key, agrees ? Verdict::Agrees : Verdict::Fit, ratio));
         b.erase(same);

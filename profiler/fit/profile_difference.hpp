@@ -47,7 +47,7 @@ struct ProfileDifference {
 ProfileDifference profile_difference(const ProfileDocument& first, const ProfileDocument& second,
                                      double tolerance = 0.05);
 
-// One line: "samples moved by +7.1 %, more than their noise of 1.2 %"; empty where it agrees.
+// One line: "the machine: samples moved by +7.1 %, more than their noise of 1.2 %"; empty where it agrees.
 std::string explain(const PartDifference& part);
 
 }  // namespace tw

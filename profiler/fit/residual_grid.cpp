@@ -29,16 +29,16 @@ void locate(const std::vector<double>& knots, double x, std::size_t& left, doubl
     weight = (x - knots[left]) / (knots[left + 1] - knots[left]);
 }
 
-Row basis(const GemmShape& shape) {
+Row basis(const GridKnots& knots, const GemmShape& shape) {
     std::array<std::size_t, 3> left{};
     std::array<double, 3> weight{};
-    locate(kM, std::log2(static_cast<double>(shape.m * shape.batch)), left[0], weight[0]);
-    locate(kN, std::log2(static_cast<double>(shape.n)), left[1], weight[1]);
-    locate(kK, std::log2(static_cast<double>(shape.k)), left[2], weight[2]);
+    locate(knots.m, std::log2(static_cast<double>(shape.m * shape.batch)), left[0], weight[0]);
+    locate(knots.n, std::log2(static_cast<double>(shape.n)), left[1], weight[1]);
+    locate(knots.k, std::log2(static_cast<double>(shape.k)), left[2], weight[2]);
     Row row{};
     for (unsigned corner = 0; corner < 8; ++corner) {
         const unsigned a = (corner >> 2) & 1U, b = (corner >> 1) & 1U, c = corner & 1U;
-        row[corner].index = ((left[0] + a) * kN.size() + left[1] + b) * kK.size() + left[2] + c;
+        row[corner].index = ((left[0] + a) * knots.n.size() + left[1] + b) * knots.k.size() + left[2] + c;
         row[corner].weight = (a != 0 ? weight[0] : 1 - weight[0]) * (b != 0 ? weight[1] : 1 - weight[1]) *
                              (c != 0 ? weight[2] : 1 - weight[2]);
     }
@@ -47,14 +47,26 @@ Row basis(const GemmShape& shape) {
 
 }  // namespace
 
+GridKnots host_knots() {
+    return {{6, 7, 8, 9, 11}, {6, 7, 8, 9, 10, 11}, {6, 7, 8, 9, 10, 11}};
+}
+
 ResidualGrid fit_residual_grid(const GemmCurve& curve, const std::vector<GemmPoint>& points) {
-    const std::size_t size = kM.size() * kN.size() * kK.size();
-    std::vector<Row> rows;
-    std::vector<double> target;
+    std::vector<GemmShape> shapes;
+    std::vector<double> logs;
     for (const GemmPoint& point : points) {
-        rows.push_back(basis(point.shape));
-        target.push_back(std::log(point.seconds / gemm_seconds(curve, point.shape)));
+        shapes.push_back(point.shape);
+        logs.push_back(std::log(point.seconds / gemm_seconds(curve, point.shape)));
     }
+    return fit_residual_grid(shapes, logs, {kM, kN, kK});
+}
+
+ResidualGrid fit_residual_grid(const std::vector<GemmShape>& shapes, const std::vector<double>& target,
+                               const GridKnots& knots) {
+    const std::size_t size = knots.m.size() * knots.n.size() * knots.k.size();
+    std::vector<Row> rows;
+    for (const GemmShape& shape : shapes)
+        rows.push_back(basis(knots, shape));
     std::vector<double> solution(size, 0.0);
     constexpr int kRounds = 12;
     constexpr double kRidge = 1.0;        // of one observation with weight 1: pulls empty grid points to 0
@@ -79,7 +91,7 @@ ResidualGrid fit_residual_grid(const GemmCurve& curve, const std::vector<GemmPoi
         solve_symmetric(a, b);
         solution = b;
     }
-    ResidualGrid grid{kM, kN, kK, solution};
+    ResidualGrid grid{knots.m, knots.n, knots.k, solution};
     for (double& value : grid.values)
         value = std::round(value * 1000) / 1000;
     return grid;

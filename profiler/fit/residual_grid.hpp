@@ -8,6 +8,17 @@
 
 namespace tw {
 
+// Where a grid's numbers stand, in log2, ascending, two at least each.
+struct GridKnots {
+    std::vector<double> m, n, k;
+};
+// Of products of processors: 5 x 6 x 6.
+GridKnots host_knots();
+
+// The same of any logarithms of measured over predicted.
+ResidualGrid fit_residual_grid(const std::vector<GemmShape>& shapes, const std::vector<double>& logs,
+                               const GridKnots& knots);
+
 // Ridge regression on the grid's basis, reweighted towards absolute errors (Huber 1964); grid points without
 // data stay 0.
 ResidualGrid fit_residual_grid(const GemmCurve& curve, const std::vector<GemmPoint>& points);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/hardware/gemm_form.hpp"
 #include "models/hardware/scale_profile.hpp"
 #include "profiler/import/collective_import.hpp"
 #include "profiler/import/collective_instances.hpp"
@@ -35,6 +36,8 @@ void mark_all(HardwareProfile& profile, const std::string& base) {
     for (auto& entry : profile.host)
         mark(entry.fit, base);
     for (auto& entry : profile.collectives)
+        mark(entry.fit, base);
+    for (auto& entry : profile.interference)
         mark(entry.fit, base);
 }
 
@@ -114,12 +117,8 @@ Result<ImportResult> import_profile(const std::vector<std::filesystem::path>& fi
         if (auto products = import_products(*sources, entry, node->device)) {
             entry = std::move(products->entry);
             fitted.push_back(entry.precision);
-            for (const GemmFormEntry& form : products->forms) {
-                auto& forms = profile->gemm_forms;
-                const auto same = std::find_if(forms.begin(), forms.end(),
-                                               [&](const auto& f) { return f.form == form.form; });
-                if (same != forms.end()) *same = form;
-            }
+            for (const GemmFormEntry& form : products->forms)
+                set_gemm_form(*profile, form, entry.precision);
             result.taken.push_back(products->taken);
         }
     }

@@ -13,6 +13,19 @@ namespace tw {
 void set_shared_cores(bool shared);
 bool shared_cores();
 
+// While it lives, waits are those of ranks with a core each: some of a host's ranks work together, no more
+// than it has cores, and the others sleep.
+class OwnCores {
+  public:
+    OwnCores() : before_(shared_cores()) { set_shared_cores(false); }
+    ~OwnCores() { set_shared_cores(before_); }
+    OwnCores(const OwnCores&) = delete;
+    OwnCores& operator=(const OwnCores&) = delete;
+
+  private:
+    bool before_;
+};
+
 // One wait. Not thread-safe.
 class Patience {
   public:

@@ -54,9 +54,11 @@ std::string slurm_file(const PlanDocument& document, const std::vector<LaunchNod
     text += fmt::format("#SBATCH --job-name={}\n#SBATCH --output=%x-%j.out\n", options.job_name);
     if (!options.account.empty()) text += fmt::format("#SBATCH --account={}\n", options.account);
     if (!options.time_limit.empty()) text += fmt::format("#SBATCH --time={}\n", options.time_limit);
-    // Ahead of the time limit and of a pre-emption the ranks are told to save and to end.
-    if (std::find(options.words.begin(), options.words.end(), "--checkpoint") != options.words.end())
-        text += "#SBATCH --signal=USR1@120\n";
+    // Ahead of the time limit and of a pre-emption, ranks that have something to leave are told to end.
+    const bool leaves = std::any_of(options.words.begin(), options.words.end(), [](const std::string& word) {
+        return word == "--checkpoint" || word == "--trace";
+    });
+    if (leaves) text += "#SBATCH --signal=USR1@120\n";
     std::string components;
     for (std::size_t g = 0; g < groups.size(); ++g) {
         if (g > 0) text += "#SBATCH hetjob\n";

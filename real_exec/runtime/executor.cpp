@@ -9,6 +9,23 @@
 #include "real_exec/runtime/driven_communicator.hpp"
 
 namespace tw {
+namespace {
+
+// The step, from 0, that each instruction of a program without flush belongs to: its microbatch's; an
+// update's, its collectives' and its versions' that of the backward before it.
+std::vector<std::int64_t> steps_of(const RankProgram& program, int microbatches) {
+    std::vector<std::int64_t> steps;
+    steps.reserve(program.instructions.size());
+    std::int64_t current = 0;
+    for (const Instruction& in : program.instructions) {
+        const std::int64_t own = in.microbatch >= 0 ? in.microbatch / microbatches : current;
+        if (is_backward(in.opcode)) current = own;
+        steps.push_back(own);
+    }
+    return steps;
+}
+
+}  // namespace
 
 Executor::Executor(const PlanDocument& document, const Schedule& schedule, Transport& transport,
                    Backend& backend, const Dataset& dataset, const RunClock& clock,
@@ -120,7 +137,16 @@ void Executor::begin(std::int64_t first_step) {
 }
 
 // Others may still be at work, and need this rank's shards.
-void Executor::finish() {
+void Executor::finish(std::int64_t steps_done) {
+    if (method_ == SyncMethod::ServerAsync && steps_done < options_.steps) {
+        for (const auto& server : servers_)
+            if (server) server->end_after(steps_done);
+        // No server is to take what closes its workers for a push.
+        GatheredNumbers all(*groups_.world, {0.0});
+        lanes_->wait_until([&] { return all.test(); }, "the other workers to end");
+        for (const auto& server : servers_)
+            if (server) server->close();
+    }
     lanes_->wait_until(
         [this] {
             return std::all_of(servers_.begin(), servers_.end(),
@@ -212,7 +238,7 @@ std::int64_t Executor::updates() const {
     return updates_ + *std::max_element(stage_updates_.begin(), stage_updates_.end());
 }
 
-Status Executor::run(std::int64_t step, const AfterStep& after_step) {
+Status Executor::run(std::int64_t step, const AfterStep& after_step, const EndsBefore& ends_before) {
     first_step_ = step;
     numbers_ = StepNumbers{};
     step_scale_ = scaler_.scale();
@@ -221,48 +247,13 @@ Status Executor::run(std::int64_t step, const AfterStep& after_step) {
     tied_summed_ = false;
     for (std::vector<char>& summed : partials_summed_)
         std::fill(summed.begin(), summed.end(), 0);
-    const bool flushes = schedule_.boundary != StepBoundary::None;
     lanes_->begin(*program_, static_cast<std::int32_t>(step));
-
-    // Where nothing flushes, a rank has done step k when it has updated after the last of k's backwards.
-    std::vector<std::int64_t> step_after(program_->instructions.size(), -1);
-    if (!flushes) {
-        std::map<std::int64_t, std::size_t> last;
-        std::int64_t current = 0;
-        for (std::size_t i = 0; i < program_->instructions.size(); ++i) {
-            const Instruction& in = program_->instructions[i];
-            if (is_backward(in.opcode)) current = in.microbatch / schedule_.microbatches;
-            if (is_backward(in.opcode) || in.opcode == Opcode::OptimizerStep) last[current] = i;
-            if (in.microbatch >= 0) {
-                lanes_->events()[i].step =
-                    static_cast<std::int32_t>(step + in.microbatch / schedule_.microbatches);
-            }
-        }
-        for (const auto& [k, index] : last)
-            step_after[index] = k;
-    }
-    for (std::uint32_t i = 0; i < program_->instructions.size(); ++i) {
-        const Instruction& in = program_->instructions[i];
-        inject_before(i);
-        switch (in.stream) {
-            case Stream::Dp:
-            case Stream::P2p:
-            case Stream::Tp:
-                before_enqueue(in);
-                lanes_->enqueue(i);
-                break;
-            default:
-                lanes_->wait_for_dependencies(i);
-                lanes_->host_started(i);
-                run_host(i);
-                lanes_->host_finished(i);
-                if (!options_.trace.empty()) sample_memory();
-        }
-        if (step_after[i] >= 0) {
-            numbers_.waited_s = lanes_->waited_s();
-            if (Status done = after_step(step + step_after[i], numbers_); !done) return done;
-            numbers_ = StepNumbers{};
-        }
+    const bool flushes = schedule_.boundary != StepBoundary::None;
+    if (flushes) {
+        for (std::uint32_t i = 0; i < program_->instructions.size(); ++i)
+            run_instruction(i);
+    } else if (Status ran = run_without_flush(after_step, ends_before); !ran) {
+        return ran;
     }
     lanes_->drain();
     TW_CHECK_MSG(slots_.empty() && activations_in_.empty() && activations_out_.empty() && grads_in_.empty() &&
@@ -271,6 +262,71 @@ Status Executor::run(std::int64_t step, const AfterStep& after_step) {
     if (!flushes) return ok();
     numbers_.waited_s = lanes_->waited_s();
     return after_step(step, numbers_);
+}
+
+void Executor::run_instruction(std::uint32_t index) {
+    const Instruction& in = program_->instructions[index];
+    inject_before(index);
+    switch (in.stream) {
+        case Stream::Dp:
+        case Stream::P2p:
+        case Stream::Tp:
+            before_enqueue(in);
+            lanes_->enqueue(index);
+            break;
+        default:
+            lanes_->wait_for_dependencies(index);
+            lanes_->host_started(index);
+            run_host(index);
+            lanes_->host_finished(index);
+            if (!options_.trace.empty()) sample_memory();
+    }
+}
+
+Status Executor::run_without_flush(const AfterStep& after_step, const EndsBefore& ends_before) {
+    const std::vector<std::int64_t> steps = steps_of(*program_, schedule_.microbatches);
+    // A rank has done step k when it has updated after the last of k's backwards.
+    std::vector<std::size_t> last(static_cast<std::size_t>(schedule_.steps));
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const Opcode opcode = program_->instructions[i].opcode;
+        if (is_backward(opcode) || opcode == Opcode::OptimizerStep)
+            last[static_cast<std::size_t>(steps[i])] = i;
+        lanes_->events()[i].step = static_cast<std::int32_t>(first_step_ + steps[i]);
+    }
+    std::int64_t begun = 0, end = kNever;
+    for (std::uint32_t i = 0; i < steps.size(); ++i) {
+        if (steps[i] > begun && steps[i] < end) {
+            begun = steps[i];
+            if (ends_before(first_step_ + begun)) end = begun;
+        }
+        if (steps[i] >= end) {
+            lanes_->leave_out(i);
+            continue;
+        }
+        run_instruction(i);
+        if (last[static_cast<std::size_t>(steps[i])] != i) continue;
+        numbers_.waited_s = lanes_->waited_s();
+        if (Status done = after_step(first_step_ + steps[i], numbers_); !done) return done;
+        numbers_ = StepNumbers{};
+    }
+    return ok();
+}
+
+std::int64_t Executor::steps_ahead() const {
+    std::int64_t most = 0;
+    if (schedule_.boundary != StepBoundary::None) return most;
+    for (const RankProgram& program : schedule_.programs) {
+        const std::vector<std::int64_t> steps = steps_of(program, schedule_.microbatches);
+        std::vector<std::int64_t> oldest(steps);  // of those from here on
+        for (std::size_t i = steps.size(); i-- > 1;)
+            oldest[i - 1] = std::min(oldest[i - 1], oldest[i]);
+        std::int64_t begun = 0;
+        for (std::size_t i = 0; i < steps.size(); ++i) {
+            begun = std::max(begun, steps[i]);
+            most = std::max(most, begun - oldest[i]);
+        }
+    }
+    return most;
 }
 
 }  // namespace tw

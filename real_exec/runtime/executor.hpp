@@ -51,15 +51,22 @@ class Executor final : public LaneHandler {
                                                     const TrainOptions& options);
     ~Executor() override;
 
-    // Between the state's first values and the first step, `first_step`; and after the last one. All ranks
-    // call them together.
+    // Between the state's first values and the first step, `first_step`; and after the last one, when
+    // `steps_done` are done, earlier runs' among them: fewer than asked for where the run ends early. All
+    // ranks call them together.
     void begin(std::int64_t first_step);
-    void finish();
+    void finish(std::int64_t steps_done);
 
     // Runs the program once: step `step` of a schedule that flushes, all steps of one that does not, from
     // `step` on. `after_step` is called when this rank is done with a step, before it begins the next.
+    // `ends_before` is asked before this rank begins anything of a further step of a schedule that does not
+    // flush: true leaves that step and all after it out, so that the pipeline drains as that of a shorter
+    // run does. All ranks are told the same.
     using AfterStep = std::function<Status(std::int64_t step, const StepNumbers& numbers)>;
-    Status run(std::int64_t step, const AfterStep& after_step);
+    using EndsBefore = std::function<bool(std::int64_t step)>;
+    Status run(std::int64_t step, const AfterStep& after_step, const EndsBefore& ends_before);
+    // How many steps any rank may have begun beyond the oldest that it is not done with; 0 where all flush.
+    [[nodiscard]] std::int64_t steps_ahead() const;
 
     // Local SGD: averages the replicas' parameters unless step `last_step` did; others are equal already. All
     // ranks call it together, between two steps.
@@ -96,6 +103,8 @@ class Executor final : public LaneHandler {
     [[nodiscard]] StageStateOptions state_options(int stage) const;
     [[nodiscard]] bool is_tied(int stage, const Parameter& parameter) const;
     void count_updates();
+    void run_instruction(std::uint32_t index);
+    Status run_without_flush(const AfterStep& after_step, const EndsBefore& ends_before);
 
     // executor_compute.cpp
     void run_host(std::uint32_t index);

@@ -58,6 +58,11 @@ void Lanes::enqueue(std::uint32_t index) {
     pump();
 }
 
+void Lanes::leave_out(std::uint32_t index) {
+    done_[index] = 1;
+    events_[index].end = -1;
+}
+
 void Lanes::host_started(std::uint32_t index) {
     current_ = index;
     beat_index_ = index;

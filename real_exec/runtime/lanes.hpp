@@ -44,6 +44,8 @@ class Lanes {
     // A new run through a program; the one before has been drained.
     void begin(const RankProgram& program, std::int32_t step);
     void enqueue(std::uint32_t index);
+    // The instruction is not run: whoever waits for it need not, and it leaves no event.
+    void leave_out(std::uint32_t index);
     // The host's own instructions.
     void host_started(std::uint32_t index);
     void host_finished(std::uint32_t index);
@@ -59,7 +61,7 @@ class Lanes {
     // Seconds spent in waits and in driving transfers since begin(): communication (and imbalance) that no
     // computation hides.
     [[nodiscard]] double waited_s() const { return waited_s_; }
-    // Events of the program, by index; complete after drain().
+    // Events of the program, by index; complete after drain(). Those left out end before they start.
     [[nodiscard]] std::vector<TraceEvent>& events() { return events_; }
 
   private:

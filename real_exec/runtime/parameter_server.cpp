@@ -14,7 +14,12 @@ Tensor elements_of(const Tensor& whole, std::int64_t begin, std::int64_t count) 
 ParameterServer::ParameterServer(Backend& backend, StageState& state, const Groups& groups,
                                  OptimizerKind kind, const OptimizerOptions& options,
                                  const Schedule& schedule)
-    : backend_(backend), state_(state), kind_(kind), options_(options), schedule_(schedule) {
+    : backend_(backend),
+      state_(state),
+      kind_(kind),
+      options_(options),
+      schedule_(schedule),
+      pushes_(schedule.steps - schedule.first_step) {
     const StageStateOptions& o = state.options();
     int number = 0;
     for (Bucket& bucket : state.buckets()) {
@@ -62,11 +67,26 @@ void ParameterServer::push(double scale) {
         const Tensor out = served.pushed.view(state_.options().gradient, Shape{served.bucket->elements});
         backend_.axpby(scale, state_.grads(*served.bucket), 0, out);
         backend_.synchronize();
-        const std::int64_t shard = served.bucket->shard_elements();
-        for (int server = 0; server < served.group->size(); ++server)
-            served.sending.push_back(
-                served.group->send(elements_of(out, shard * server, shard), server, served.tag));
+        send_to_servers(served);
     }
+}
+
+void ParameterServer::send_to_servers(Served& served) {
+    const Tensor out = served.pushed.view(state_.options().gradient, Shape{served.bucket->elements});
+    const std::int64_t shard = served.bucket->shard_elements();
+    for (int server = 0; server < served.group->size(); ++server)
+        served.sending.push_back(
+            served.group->send(elements_of(out, shard * server, shard), server, served.tag));
+}
+
+void ParameterServer::end_after(std::int64_t steps) {
+    pushes_ = steps - schedule_.first_step;
+}
+
+void ParameterServer::close() {
+    if (pushes_ == schedule_.steps - schedule_.first_step) return;
+    for (Served& served : served_)
+        send_to_servers(served);
 }
 
 std::vector<RequestPtr> ParameterServer::pull() {
@@ -89,10 +109,11 @@ bool ParameterServer::serve() {
             if (worker.answering && worker.answering->test()) worker.answering.reset();
             if (!worker.receiving || !worker.receiving->test()) continue;
             worker.receiving.reset();
+            moved = true;
+            if (worker.clock == pushes_) continue;  // close()
             apply(served, worker);
             worker.waits = true;
             expect(served, static_cast<int>(w));
-            moved = true;
         }
         // An update may release whom a bound held back.
         for (std::size_t w = 0; w < served.workers.size(); ++w)
@@ -142,12 +163,11 @@ bool ParameterServer::answer(Served& served, int w) {
 }
 
 bool ParameterServer::finished() const {
-    const std::int64_t steps = schedule_.steps - schedule_.first_step;
     return std::all_of(served_.begin(), served_.end(), [&](const Served& served) {
         const bool sent = std::all_of(served.sending.begin(), served.sending.end(),
                                       [](const RequestPtr& request) { return request->test(); });
         return sent && std::all_of(served.workers.begin(), served.workers.end(), [&](const Worker& worker) {
-                   return worker.clock == steps && !worker.waits && !worker.answering;
+                   return worker.clock == pushes_ && !worker.receiving && !worker.waits && !worker.answering;
                });
     });
 }

@@ -39,6 +39,12 @@ class ParameterServer {
 
     // Server: applies what has come and answers; true where anything happened.
     bool serve();
+
+    // A run that ends early, after `steps` steps (Schedule::first_step's earlier ones among them). All ranks
+    // call end_after() before any of them calls close(), with which a worker takes back the push that its
+    // servers still expect.
+    void end_after(std::int64_t steps);
+    void close();
     // Every push of the run has been applied and answered.
     [[nodiscard]] bool finished() const;
     [[nodiscard]] std::int64_t updates() const;
@@ -63,6 +69,7 @@ class ParameterServer {
         std::vector<Worker> workers;
         std::int64_t updates = 0;
     };
+    void send_to_servers(Served& served);
     void expect(Served& served, int worker);
     void apply(Served& served, Worker& worker);
     bool answer(Served& served, int worker);
@@ -72,6 +79,7 @@ class ParameterServer {
     OptimizerKind kind_;
     const OptimizerOptions& options_;
     Schedule schedule_;
+    std::int64_t pushes_;  // of each worker, until the run's end
     std::vector<Served> served_;
     std::int64_t largest_lead_ = 0;
 };

@@ -6,13 +6,14 @@
 #include <deque>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "models/families/cnn.hpp"
 #include "plan/schedule/check.hpp"
-#include "plan/schedule/generator.hpp"
+#include "plan/trace/stragglers.hpp"
 #include "real_exec/checkpoint/checkpoint.hpp"
 #include "real_exec/data/dataset.hpp"
 #include "real_exec/runtime/executable.hpp"
@@ -20,7 +21,6 @@
 #include "real_exec/runtime/metrics.hpp"
 #include "real_exec/runtime/rank_log.hpp"
 #include "real_exec/runtime/run_checkpoint.hpp"
-#include "real_exec/runtime/stragglers.hpp"
 #include "real_exec/runtime/sync_method.hpp"
 #include "real_exec/runtime/trace_gather.hpp"
 
@@ -78,17 +78,14 @@ class Run {
         const auto after = [this](std::int64_t step, const StepNumbers& numbers) {
             return after_step(step, numbers);
         };
-        if (schedule_.boundary == StepBoundary::None) {
-            if (first_step_ < options_.steps) {
-                if (Status ran = executor_->run(first_step_, after); !ran) return ran.errors();
-                keep_events(options_.steps - first_step_);
-            }
-        } else {
-            for (std::int64_t step = first_step_; step < options_.steps; ++step) {
-                if (ends_before(step)) break;
-                if (Status ran = executor_->run(step, after); !ran) return ran.errors();
-                keep_events(1);
-            }
+        const auto ends = [this](std::int64_t step) { return ends_before(step); };
+        // A schedule without flush is one program from the first step to the last.
+        const bool flushes = schedule_.boundary != StepBoundary::None;
+        for (std::int64_t step = first_step_; step < options_.steps;
+             step = flushes ? step + 1 : options_.steps) {
+            if (ends_before(step)) break;
+            if (Status ran = executor_->run(step, after, ends); !ran) return ran.errors();
+            keep_events();
         }
         return finish();
     }
@@ -171,6 +168,7 @@ class Run {
             writer_ = std::move(*writer);
         }
         executor_->begin(first_step_);
+        stops_after_ = stops_after();
         auto metrics = Metrics::open(options_, document_, transport_.rank() == 0);
         if (!metrics) return metrics.errors();
         metrics_ = std::move(*metrics);
@@ -193,7 +191,7 @@ class Run {
     // of a step that all of them have done. They are waited for where they have not come in time.
     bool ends_before(std::int64_t step) {
         if (options_.stop == nullptr) return false;
-        while (!pending_.empty() && pending_.front().step + stops_after() <= step) {
+        while (!pending_.empty() && pending_.front().step + stops_after_ <= step) {
             GatheredNumbers& oldest = *pending_.front().numbers;
             executor_->lanes().wait_until([&] { return oldest.test(); }, "the figures of a step");
             take_figures();
@@ -202,10 +200,11 @@ class Run {
         return result_.interrupted;
     }
     // Steps that begin before the figures of the first of them are needed: enough that nobody waits. Replicas
-    // that step by themselves are further apart.
+    // that step by themselves are further apart; where nothing flushes, a rank begins steps ahead of those
+    // that the others, to be done with, need it for.
     [[nodiscard]] std::int64_t stops_after() const {
         const auto method = sync_method_of(document_.plan.gradient_sync);
-        return method && steps_alone(*method) ? 16 : 2;
+        return (method && steps_alone(*method) ? 16 : 2) + executor_->steps_ahead();
     }
 
     // This rank is done with a step: its figures set out for the others, those of earlier steps are taken in.
@@ -234,11 +233,10 @@ class Run {
         return ok();
     }
 
-    // What an interrupted run leaves behind: a checkpoint after the last step that it did.
-    Status save_interrupted() {
-        result_.notes.push_back(fmt::format("interrupted after {} of {} steps", done_, options_.steps));
-        log_.line(result_.notes.back());
-        if (!writer_ || saved_ == done_) return ok();
+    // What after_step() did not save after the last step: of a run that was interrupted, or of servers whose
+    // last pushes are in by now.
+    Status save_last() {
+        if (!writer_ || saved_ == done_ || done_ == first_step_) return ok();
         executor_->make_replicas_equal(done_ - 1);
         return save(done_);
     }
@@ -275,21 +273,20 @@ class Run {
             document_.graph.counts_tokens ? samples * static_cast<double>(document_.plan.seq_len) : samples;
         step.tokens_per_s = step.step_time_s > 0 ? tokens / step.step_time_s : 0;
         step.exposed_communication_s = all.sum(5) / transport_.size();
-        if (pending.step > first_step_) {
-            busy_.resize(static_cast<std::size_t>(transport_.size()));
-            for (int r = 0; r < transport_.size(); ++r)
-                busy_[static_cast<std::size_t>(r)].push_back(step.step_time_s - all.of(r, 5));
-        }
+        pace_.resize(static_cast<std::size_t>(transport_.size()));
+        for (int r = 0; r < transport_.size(); ++r)
+            pace_[static_cast<std::size_t>(r)].add(all.of(r, 4), all.of(r, 5));
         result_.steps.push_back(step);
-        if (all.max(6) > 0) stop_at_ = std::min(stop_at_, pending.step + stops_after());
+        if (all.max(6) > 0) stop_at_ = std::min(stop_at_, pending.step + stops_after_);
         if (transport_.rank() != 0) return;
         metrics_.add(step);
         if (on_step_) on_step_(step);
     }
 
-    void keep_events(std::int64_t) {
+    void keep_events() {
         if (options_.trace.empty()) return;
         for (const TraceEvent& event : executor_->lanes().events()) {
+            if (event.end < event.start) continue;  // left out
             record_.events.push_back(event);
             record_.events.back().step -= static_cast<std::int32_t>(first_step_);
         }
@@ -302,12 +299,11 @@ class Run {
     Result<TrainResult> finish() {
         Communicator& world = *executor_->groups().world;
         if (result_.interrupted) {
-            if (Status saved = save_interrupted(); !saved) return saved.errors();
+            result_.notes.push_back(fmt::format("interrupted after {} of {} steps", done_, options_.steps));
+            log_.line(result_.notes.back());
         }
-        executor_->finish();
-        if (writer_ && asynchronous_server() && first_step_ < options_.steps) {
-            if (Status saved = save(options_.steps); !saved) return saved.errors();
-        }
+        executor_->finish(done_);
+        if (Status saved = save_last(); !saved) return saved.errors();
         while (!pending_.empty()) {
             GatheredNumbers& next = *pending_.front().numbers;
             executor_->lanes().wait_until([&] { return next.test(); }, "the figures of the last step");
@@ -356,7 +352,7 @@ class Run {
             own.push_back(static_cast<double>(bytes));
         GatheredNumbers all(world, own);
         if (Status done = all.wait(); !done) return done;
-        std::vector<RankPace> pace;
+        std::vector<RankPace> ranks;
         for (int r = 0; r < world.size(); ++r) {
             const auto integer = [&](std::size_t i) { return static_cast<std::int64_t>(all.of(r, i)); };
             RankResult rank;
@@ -369,14 +365,36 @@ class Run {
             rank.clock_uncertainty_s = all.of(r, 7);
             for (std::size_t use = 0; use < rank.peak_by_use.size(); ++use)
                 rank.peak_by_use[use] = integer(first_use + use);
-            if (!busy_.empty())
-                pace.push_back({r, static_cast<int>(integer(0)), busy_[static_cast<std::size_t>(r)]});
+            if (!pace_.empty())
+                ranks.push_back({r, static_cast<int>(integer(0)), pace_[static_cast<std::size_t>(r)].own_s});
             result_.ranks.push_back(std::move(rank));
         }
-        if (const auto note = name_straggler(pace)) result_.notes.push_back(*note);
+        note_stragglers(ranks);
         return ok();
     }
 
+    // By `compare`'s rule. A few steps say too little.
+    void note_stragglers(const std::vector<RankPace>& ranks) {
+        constexpr std::size_t kFewestSteps = 4;  // beside the first, which warms up
+        if (result_.steps.size() <= kFewestSteps) return;
+        double step_s = 0;
+        for (std::size_t i = 1; i < result_.steps.size(); ++i)
+            step_s += result_.steps[i].step_time_s / static_cast<double>(result_.steps.size() - 1);
+        StragglerOptions options;
+        options.least_s = kPreempted_s;
+        for (std::string& note : describe(analyze_pace(ranks, step_s, options)))
+            result_.notes.push_back(std::move(note));
+    }
+
+    // A rank's own time in each step but the first: from the end of the step before, without its waits.
+    struct Pace {
+        std::optional<double> last_end_s;
+        std::vector<double> own_s;
+        void add(double end_s, double waited_s) {
+            if (last_end_s) own_s.push_back(end_s - *last_end_s - waited_s);
+            last_end_s = end_s;
+        }
+    };
     struct Pending {
         std::int64_t step = 0;
         double loss_scale = 0;
@@ -401,23 +419,18 @@ class Run {
     std::int64_t first_step_ = 0;
     std::int64_t done_ = 0;    // steps, those of earlier runs among them
     std::int64_t saved_ = -1;  // of them, when the newest checkpoint was made
+    std::int64_t stops_after_ = 0;
     std::int64_t stop_at_ = std::numeric_limits<std::int64_t>::max();  // steps after which the run ends
     std::deque<Pending> pending_;
-    std::vector<double> waited_;             // this rank's, by step
-    std::vector<std::vector<double>> busy_;  // every rank's, of the steps after the first
+    std::vector<double> waited_;  // this rank's, by step
+    std::vector<Pace> pace_;      // every rank's
     double last_end_s_ = 0;
 };
 
 }  // namespace
 
-bool ends_between_steps(const PlanDocument& document) {
-    const auto generator = find_schedule(document.plan.schedule);
-    return generator && (*generator)->info().boundary != StepBoundary::None &&
-           document.plan.gradient_sync != "ps-async";
-}
-
-bool ends_when_asked(const PlanDocument& document, const TrainOptions& options) {
-    return ends_between_steps(document) && !(options.checkpoint_folder.empty() && options.trace.empty());
+bool ends_when_asked(const TrainOptions& options) {
+    return !options.checkpoint_folder.empty() || !options.trace.empty() || !options.result.empty();
 }
 
 Result<TrainResult> train(const PlanDocument& document, const TrainOptions& options, Transport& transport,

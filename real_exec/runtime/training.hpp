@@ -52,12 +52,8 @@ struct TrainResult {
 // What a run's options ask of a plan that it cannot do, with the option as context; empty: nothing.
 Errors unsupported_options(const PlanDocument& document, const TrainOptions& options);
 
-// Whether TrainOptions::stop ends a run of this plan between two steps. Schedules that never flush are one
-// program from the first step to the last, and servers of asynchronous workers count on all their pushes.
-bool ends_between_steps(const PlanDocument& document);
-
-// Whether a run is to end by itself when it is interrupted: it can, and has something to leave behind.
-bool ends_when_asked(const PlanDocument& document, const TrainOptions& options);
+// Whether a run is to end by itself when it is interrupted: it has something to leave behind.
+bool ends_when_asked(const TrainOptions& options);
 
 // Called on rank 0 when the figures of a step have arrived.
 using OnStep = std::function<void(const StepResult& step)>;

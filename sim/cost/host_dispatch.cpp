@@ -29,6 +29,20 @@ constexpr double kMegatronCompiledForward = (1420 + 35 * kDevice_us) / 7.7;
 constexpr double kMegatronCompiledBackward = (790 + 39 * kDevice_us) / 7.7;
 constexpr double kMegatronCheckpoint = 257 / 7.7;
 
+// The same layer of Transformer Engine's modules (2.11), whose compiled functions were replaced by ones that
+// return a tensor: 1.67 and 1.56 times the local layer's forward and backward on the same core with its
+// unfused attention (which makes its causal mask anew), 1.22 and 1.08 times with a fused one. Kernels read
+// off: forward 22 and 12, backward 38 and 31. Megatron's fusions around them cost what they cost the local
+// layer.
+struct TwoPasses {
+    double forward, backward;
+};
+constexpr double kCompiledForward_us = 1420 - 1079, kCompiledBackward_us = 790 - 685;
+constexpr TwoPasses kEngineUnfused = {(1.67 * 1079 + kCompiledForward_us + 22 * kDevice_us) / 7.7,
+                                      (1.56 * 685 + kCompiledBackward_us + 38 * kDevice_us) / 7.7};
+constexpr TwoPasses kEngineFused = {(1.22 * 1079 + kCompiledForward_us + 12 * kDevice_us) / 7.7,
+                                    (1.08 * 685 + kCompiledBackward_us + 31 * kDevice_us) / 7.7};
+
 // Its mixture of experts in the place of the feed-forward network (core/transformer/moe: router, auxiliary
 // loss, token dispatcher, permutation), whose parts were counted on CPU tensors, not timed: calls of Python
 // functions (cProfile), aten operations and views. A call is 1.33 us forward and 2.4 us backward, where the
@@ -51,12 +65,32 @@ constexpr double backward_of(Counted c) {
 // own):
 constexpr Counted kExpertsForward = {856, 50, 59}, kExpertsBackward = {182, 52, 50};
 constexpr Counted kExpertForward = {178, 5, 7}, kExpertBackward = {139, 22.5, 9.6};
+// Transformer Engine's attention under ring context parallelism (dot_product_attention/context_parallel.py,
+// AttnFuncWithCPAndKVP2P with a fused core and a causal mask; counted with 2 and 4 ranks against none): what
+// comes once, and for each exchange of keys and values (the chunk's core, its log-sum-exp and its output
+// corrected, a send and a receive).
+constexpr Counted kRingForward = {135, 9, 18}, kRingBackward = {200, 13, 44};
+constexpr Counted kExchangeForward = {76, 14, 15}, kExchangeBackward = {25, 5, 18};
+// Core's GPTModel around its layers, as calls, operations and views: the embeddings; the last norm, the
+// output layer and the vocabulary-parallel loss (whose three collectives are counted as such).
+constexpr Counted kEmbeddingForward = {95, 5, 2}, kEmbeddingBackward = {50, 2, 4};
+constexpr Counted kHeadForward = {394, 25, 16}, kHeadBackward = {128, 15, 14};
 // Transformer Engine's GroupedLinear runs all experts of a rank as one network, two of its modules; each of
 // them takes for an expert its weight (__getattr__), a slice of the tokens and a product, then two products,
 // two slices, a fresh gradient and four calls that pass it on (pytorch/module/grouped_linear.py 2.11, forward
 // and backward).
 constexpr double kGroupForward = 2 * (1.33 + 2.5 + kDevice_us) / 7.7;
 constexpr double kGroupBackward = 2 * (4 * 1.33 + 2 * 1.8 + 1.1 + 2 * kDevice_us) / 7.7;
+// FP8 in Transformer Engine (its modules as above, MXFP8; 4 and 32 experts): a tensor takes 12.6 us (four
+// fresh ones, and a Python object as its make_empty builds it) and a kernel. Forward the input is quantised,
+// backward the gradient; weights once a step (Megatron-LM core/extensions/transformer_engine.py,
+// is_first_microbatch). The modules' own code takes 97 and 104 us more, a grouped one's 69 and 70 us, and for
+// each expert 6.0 us forward and 9.4 us backward in all.
+constexpr double kQuantised_us = 12.6 + kDevice_us;
+constexpr TwoPasses kFp8Module = {(97 + kQuantised_us) / 7.7, (104 + kQuantised_us) / 7.7};
+constexpr TwoPasses kFp8Group = {69 / 7.7, 70 / 7.7};
+constexpr TwoPasses kFp8Expert = {2 * (6.0 + kQuantised_us + kDevice_us) / 7.7,
+                                  2 * (9.4 + kQuantised_us + 2 * kDevice_us) / 7.7};
 
 bool is_collective(const Op& op) {
     return std::holds_alternative<CollectiveOp>(op.body);
@@ -129,6 +163,35 @@ void spread(const std::vector<Op>& ops, double total, std::vector<double>& dispa
 // make_graphed_callables copies the input and replays, in one autograd function each.
 constexpr double kGraphs = 2 * (20 * 1.33 + 2 * 7.7) / 7.7;
 
+bool is_megatron(HostCode code) {
+    return code == HostCode::Megatron || code == HostCode::MegatronCompiled ||
+           code == HostCode::TransformerEngine;
+}
+
+bool has_fused_attention(const LayerWork& work) {
+    return std::any_of(work.forward.begin(), work.forward.end(),
+                       [](const Op& op) { return std::holds_alternative<Attention>(op.body); });
+}
+
+TwoPasses megatron_layer(const LayerWork& work, HostCode code) {
+    if (code == HostCode::TransformerEngine) return has_fused_attention(work) ? kEngineFused : kEngineUnfused;
+    if (code == HostCode::MegatronCompiled) return {kMegatronCompiledForward, kMegatronCompiledBackward};
+    return {kMegatronForward, kMegatronBackward};
+}
+
+bool in_fp8(const LayerWork& work) {
+    return std::any_of(work.forward.begin(), work.forward.end(), [](const Op& op) {
+        const auto* gemm = std::get_if<Gemm>(&op.body);
+        return gemm != nullptr && gemm->precision == Precision::Fp8;
+    });
+}
+
+// Exchanges of a ring; 0 where there is none.
+double ring_of(const LayerWork& work) {
+    return static_cast<double>(std::count_if(work.forward.begin(), work.forward.end(),
+                                             [](const Op& op) { return op.name == "attn.ring"; }));
+}
+
 // Groups of a layer's grouped product: the experts of a rank; 0 where there are none.
 double experts_of(const LayerWork& work) {
     double groups = 0;
@@ -169,40 +232,73 @@ LayerHost layer_host(const LayerWork& work, HostCode code, const HostExtras& ext
         host.backward[i] =
             code == HostCode::Kernels ? kTightLoop * op.host_dispatches : eager_backward(work, op);
     }
-    if (!is_block(work)) return host;
-    if (code == HostCode::Transformers) host.forward.front() += kTransformersLayer;
-    if (code == HostCode::Megatron || code == HostCode::MegatronCompiled) {
-        const bool compiled = code == HostCode::MegatronCompiled;
-        double forward = compiled ? kMegatronCompiledForward : kMegatronForward;
-        double backward = compiled ? kMegatronCompiledBackward : kMegatronBackward;
-        const double experts = experts_of(work);
-        if (experts > 0 && extras.graphs_on_grace) {
-            forward = kGraphs + forward_of(kExpertForward) + experts * kGroupForward;
-            backward = kGraphs + backward_of(kExpertBackward) + experts * kGroupBackward;
-        } else if (experts > 0) {
-            forward += forward_of(kExpertsForward) + forward_of(kExpertForward) + experts * kGroupForward -
-                       kMegatronForward;
-            backward += backward_of(kExpertsBackward) + backward_of(kExpertBackward) +
-                        experts * kGroupBackward - kMegatronBackward;
+    if (code == HostCode::Transformers && is_block(work)) host.forward.front() += kTransformersLayer;
+    if (!is_megatron(code)) return host;
+    if (!is_block(work)) {
+        const bool head = std::any_of(work.forward.begin(), work.forward.end(),
+                                      [](const Op& op) { return op.name.rfind("head.", 0) == 0; });
+        if (work.forward.empty()) return host;
+        spread(work.forward, forward_of(head ? kHeadForward : kEmbeddingForward), host.forward);
+        if (!work.backward.empty()) {
+            spread(work.backward,
+                   backward_of(head ? kHeadBackward : kEmbeddingBackward) +
+                       extras.gradient_hook * host.parameter_tensors,
+                   host.backward);
         }
-        spread(work.forward, forward + extras.uninitialised / 2, host.forward);
-        spread(work.backward,
-               backward + extras.uninitialised / 2 + extras.gradient_hook * host.parameter_tensors,
-               host.backward);
-        host.recompute = kMegatronCheckpoint;
+        return host;
     }
+    auto [forward, backward] = megatron_layer(work, code);
+    if (const double exchanges = ring_of(work); exchanges > 0 && code == HostCode::TransformerEngine) {
+        forward += forward_of(kRingForward) + exchanges * forward_of(kExchangeForward);
+        backward += backward_of(kRingBackward) + exchanges * backward_of(kExchangeBackward);
+    }
+    const double experts = experts_of(work);
+    const bool fp8 = code == HostCode::TransformerEngine && in_fp8(work);
+    // The network of the experts, as one of grouped modules.
+    TwoPasses grouped = {forward_of(kExpertForward) + experts * kGroupForward,
+                         backward_of(kExpertBackward) + experts * kGroupBackward};
+    if (fp8) {
+        grouped.forward += 2 * kFp8Group.forward + experts * (kFp8Expert.forward - kGroupForward);
+        grouped.backward += 2 * kFp8Group.backward + experts * (kFp8Expert.backward - kGroupBackward);
+    }
+    if (experts > 0 && extras.graphs_on_grace) {
+        forward = kGraphs + grouped.forward;
+        backward = kGraphs + grouped.backward;
+    } else {
+        if (experts > 0) {
+            forward += forward_of(kExpertsForward) + grouped.forward - kMegatronForward;
+            backward += backward_of(kExpertsBackward) + grouped.backward - kMegatronBackward;
+        }
+        if (fp8) {
+            const double modules = experts > 0 ? 2 : 4;  // of attention; of the network
+            forward += modules * kFp8Module.forward;
+            backward += modules * kFp8Module.backward;
+        }
+    }
+    spread(work.forward, forward + extras.uninitialised / 2, host.forward);
+    spread(work.backward, backward + extras.uninitialised / 2 + extras.gradient_hook * host.parameter_tensors,
+           host.backward);
+    host.recompute = kMegatronCheckpoint;
     return host;
 }
 
 bool host_waits_for_device(const Op& op, HostCode code) {
-    return (code == HostCode::Megatron || code == HostCode::MegatronCompiled) && op.phase == Phase::Forward &&
-           op.name == "moe.permute";
+    return is_megatron(code) && op.phase == Phase::Forward && op.name == "moe.permute";
 }
 
-double step_dispatches(double parameter_tensors, const FrameworkDefaults& framework) {
+double dispatch_share(HostCode code, std::string_view device) {
+    const bool grace = device.substr(0, 2) == "gb" || device.substr(0, 2) == "gh";
+    return grace && is_megatron(code) ? (99.66 / 37.08) / (70.0 / 15.1) : 1;
+}
+
+double step_dispatches(double parameter_tensors, const FrameworkDefaults& framework, int shard) {
     const HostExtras& extras = framework.host_extras;
-    return extras.step + extras.log_step +
-           parameter_tensors * (framework.step_dispatches + extras.log_tensor);
+    // A shard's ends cut two tensors in half.
+    const double updated = extras.step_by_shard && shard > 1
+                               ? std::min(parameter_tensors, parameter_tensors / shard + 1)
+                               : parameter_tensors;
+    return extras.step + extras.log_step + parameter_tensors * extras.log_tensor +
+           updated * (framework.step_dispatches + extras.log_updated);
 }
 
 }  // namespace tw

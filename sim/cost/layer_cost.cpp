@@ -90,6 +90,7 @@ class PhaseBuilder {
         auto& comm = phase_.matrix.row(CostStream::Comm);
         if (host_waits_for_device(op, context_.host)) host = max_rows(host, compute);
         host = add_to_row(host, cost.host);
+        phase_.dispatch_s += to_seconds(cost.host).value;
         phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
         phase_.out_of_range |= cost.out_of_range;
         if (op.joins) compute = max_rows(compute, comm);
@@ -115,6 +116,7 @@ class PhaseBuilder {
     void dispatch(SimTime host_time) {
         auto& host = phase_.matrix.row(CostStream::Host);
         host = add_to_row(host, host_time);
+        phase_.dispatch_s += to_seconds(host_time).value;
     }
 
     // A gather that needs nothing from compute, and that compute waits for.

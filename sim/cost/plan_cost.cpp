@@ -19,6 +19,12 @@ SimTime sim_time(double seconds) {
     return to_sim_time(Seconds(seconds));
 }
 
+// Of what the framework's host does beside its layers.
+double dispatch_seconds(const Environment& environment, const FrameworkDefaults& framework, int node_group) {
+    return environment.dispatch_s *
+           dispatch_share(framework.host, environment.node_group(node_group).device.name);
+}
+
 // A kernel bound by memory, as the profile times it.
 CurveEstimate memory_kernel(const HardwareProfile& profile, MemoryOpKind kind, double bytes) {
     Op op;
@@ -66,6 +72,7 @@ PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
                    std::span<const std::uint16_t> ranks, ShapeCostCache& cache)
     : environment_(environment),
       plan_(plan),
+      framework_(framework_defaults(plan.framework)),
       placement_(place_plan(environment.cluster, plan)),
       rank_of_stage_(ranks.begin(), ranks.end()) {
     TW_CHECK(ranks.size() == plan.stages.size());
@@ -148,6 +155,7 @@ PhaseCost batch_prologue(SimTime host_time) {
     PhaseCost phase;
     auto& host = phase.matrix.row(CostStream::Host);
     host = add_to_row(max_rows(host, phase.matrix.row(CostStream::Compute)), host_time);
+    phase.dispatch_s = to_seconds(host_time).value;
     return phase;
 }
 
@@ -161,21 +169,22 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     const NodeType& node = environment_.node_group(group).type;
     StageCostSet c;
     c.forward = stage_cost(shape.layers, segments, Opcode::Forward);
-    const FrameworkDefaults& framework = framework_defaults(plan_.framework);
-    if (framework.batch_read_back) {
-        PhaseCost forward =
-            batch_prologue(to_sim_time(Seconds(framework.batch_dispatches * environment_.dispatch_s)));
+    const FrameworkDefaults& framework = framework_;
+    const double dispatch_s = dispatch_seconds(environment_, framework, group);
+    const bool end = s == 0 || s + 1 == plan_.stage_count();
+    if (framework.batch_read_back == StageSet::All || (framework.batch_read_back == StageSet::Ends && end)) {
+        PhaseCost forward = batch_prologue(to_sim_time(Seconds(framework.batch_dispatches * dispatch_s)));
         forward.append(c.forward);
         c.forward = forward;
     }
     c.backward = stage_cost(shape.layers, segments, Opcode::Backward);
     c.backward_input = stage_cost(shape.layers, segments, Opcode::BackwardInput);
     c.backward_weight = stage_cost(shape.layers, segments, Opcode::BackwardWeight);
-    const HostExtras& extras = framework_defaults(plan_.framework).host_extras;
-    if (s == 0 || s + 1 == plan_.stage_count()) {
+    if (end) {
         PhaseCost microbatch;
         auto& host = microbatch.matrix.row(CostStream::Host);
-        host = add_to_row(host, sim_time(extras.microbatch * environment_.dispatch_s));
+        microbatch.dispatch_s = framework.host_extras.microbatch * dispatch_s;
+        host = add_to_row(host, sim_time(microbatch.dispatch_s));
         c.forward.append(microbatch);
     }
     double saved = 0, tensors = 0;
@@ -187,7 +196,9 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         saved += saved_bytes(work, segment.recompute) * segment.count;
     }
 
-    c.step_dispatches = step_dispatches(tensors, framework);
+    const int replicas = plan_.mesh.dp * plan_.mesh.cp;
+    const int owners = plan_.zero_shard > 0 ? std::min(plan_.zero_shard, replicas) : replicas;
+    c.step_dispatches = step_dispatches(tensors, framework, plan_.zero_stage > 0 ? owners : 1);
 
     if (environment_.graph.tied_embeddings && plan_.mesh.pp == 1 && s + 1 == plan_.stage_count()) {
         // The head's projection is the embedding's table: one tensor where one rank holds both.
@@ -239,7 +250,6 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     if (plan_.zero_stage < 3 && !by_method) {
         const double wire = bytes_per_element(plan_.precision.gradient_reduce);
         const double element = bytes_per_element(plan_.precision.parameters);
-        const int replicas = plan_.mesh.dp * plan_.mesh.cp;
         const auto add = [&](TransferCost& total, const TransferCost& more) {
             total.seconds += more.seconds;
             total.sigma_s += more.sigma_s;
@@ -258,12 +268,12 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
             const GroupPlacement inner = shard == size ? whole : placement_.shard_group(axes, shard);
             if (plan_.zero_stage == 1 && framework.zero1_by_tensor) {
                 add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire, whole, group));
-                const double owners = std::max(1.0, std::min(static_cast<double>(shard), tensors));
+                const double senders = std::max(1.0, std::min(static_cast<double>(shard), tensors));
                 TransferCost updated = transfer(Axis::Dp, CollectiveKind::Broadcast,
-                                                parameters * element / owners, inner, group);
-                updated.seconds *= owners;
-                updated.sigma_s *= owners;
-                updated.bytes *= owners;
+                                                parameters * element / senders, inner, group);
+                updated.seconds *= senders;
+                updated.sigma_s *= senders;
+                updated.bytes *= senders;
                 add(c.parameter_gather, updated);
                 return;
             }
@@ -392,7 +402,10 @@ std::vector<int> backward_chunks(const Schedule& schedule) {
 PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vector<int>& chunks) const {
     const StageCostSet& c = stage(key.stage);
     const int parts = chunks[key.stage];
-    const SimTime dispatch = sim_time(environment_.dispatch_s);
+    const FrameworkDefaults& framework = framework_;
+    const double dispatch_s = dispatch_seconds(environment_, framework,
+                                               plan_.stages[static_cast<std::size_t>(key.stage)].node_group);
+    const SimTime dispatch = sim_time(dispatch_s);
     const auto phase = [](const PhaseCost& p, int share) {
         return InstructionCost{p.device_time() / share, p.host_time() / share,
                                p.host_to_device_time() / share};
@@ -404,8 +417,7 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
     const auto kernel = wire;
     const auto between_stages = [&](double seconds) {
         const SimTime d = sim_time(seconds);
-        const SimTime host =
-            sim_time(framework_defaults(plan_.framework).host_extras.transfer * environment_.dispatch_s);
+        const SimTime host = sim_time(framework.host_extras.transfer * dispatch_s);
         return InstructionCost{d, host, host + d};
     };
     switch (key.opcode) {
@@ -448,7 +460,7 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
         case Opcode::GradNorm:
             return wire(norm_.seconds);
         case Opcode::OptimizerStep: {
-            const SimTime host = sim_time(c.step_dispatches * environment_.dispatch_s);
+            const SimTime host = sim_time(c.step_dispatches * dispatch_s);
             const SimTime d = sim_time(c.optimizer_s);
             return {d, host, host + d};
         }

@@ -12,6 +12,8 @@
 
 namespace tw {
 
+struct FrameworkDefaults;
+
 struct TransferCost {
     double seconds = 0, sigma_s = 0, bytes = 0;
     ErrorSource source = ErrorSource::IntraNode;
@@ -74,6 +76,7 @@ class PlanCost {
 
     const Environment& environment_;
     const ParallelPlan& plan_;
+    const FrameworkDefaults& framework_;
     RankPlacement placement_;
     std::vector<std::uint16_t> rank_of_stage_;
     std::vector<GroupPlacement> links_;  // from each pipeline rank to the next

@@ -114,10 +114,10 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     context.cp = key.cp;
     context.ep = key.ep;
     context.etp = key.etp;
-    context.dispatch_s = environment.dispatch_s;
     context.host = key.host;
     context.host_extras = key.host_extras;
     const std::string& device = environment.node_group(key.node_group).device.name;
+    context.dispatch_s = environment.dispatch_s * dispatch_share(key.host, device);
     context.host_extras.graphs_on_grace &= device.rfind("gb", 0) == 0 || device.rfind("gh", 0) == 0;
     context.free_axes = environment.free_axes;
     context.overlap_tp = key.overlap_tp;

@@ -57,11 +57,13 @@ StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& p
         const double sharded =
             gathered * (l.parameters + before) + whole * (l.parameters + next + next / replicas);
         f.transient_backward = std::max(f.transient_backward, l.backward + l.recomputed + sharded - later);
-        // Nothing goes before the weight half has run.
-        f.transient_backward_input =
-            std::max(f.transient_backward_input, std::max(l.split, l.kept) + l.recomputed + kept_after +
-                                                     recomputed_after + gathered * (l.parameters + before) +
-                                                     whole * (l.parameters + next));
+        // Nothing goes before the weight half has run, whole gradients neither: norms and biases have added
+        // to them (LayerSharding::after).
+        f.gradients_for_weight += whole * l.parameters;
+        const double split = std::max(l.split, l.kept) + l.recomputed + kept_after + recomputed_after +
+                             gathered * (l.parameters + before);
+        f.transient_backward_input_beside = std::max(f.transient_backward_input_beside, split);
+        f.transient_backward_input = std::max(f.transient_backward_input, split + f.gradients_for_weight);
         kept_after += l.kept;
         recomputed_after += l.recomputed;
         later += l.saved;
@@ -74,11 +76,13 @@ StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& p
         const double out = last ? 0 : graph.cut_bytes(spec.last_layer, shape.shape);
         // A split backward copies the gradient that it is given.
         f.transient_backward_input += out;
+        f.transient_backward_input_beside += out;
         f.held_for_weight += out;
         if (plan.microbatches > 1) {
             f.transient_forward += cut + out;
             f.transient_backward += cut + out;
             f.transient_backward_input += cut + out;
+            f.transient_backward_input_beside += cut + out;
             f.transient_backward_weight += cut + out;
         }
     }

@@ -67,15 +67,18 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
     }
     f.activations = later;
     f.held_for_weight = std::min(f.held_for_weight, f.activations);
-    f.transient_backward_input = f.transient_backward;
+    f.transient_backward_input = f.transient_backward_input_beside = f.transient_backward;
     return f;
 }
 
-// What an instruction needs while it runs, beyond what is held.
-static double transient_bytes(Opcode opcode, const StageFootprint& stage, const StageFootprint& stage2) {
+// What an instruction needs while it runs, beyond what is held. `owes`: other microbatches' weight gradients
+// of its stage are to come.
+static double transient_bytes(Opcode opcode, const StageFootprint& stage, const StageFootprint& stage2,
+                              bool owes) {
     if (opcode == Opcode::Forward) return stage.transient_forward;
     if (opcode == Opcode::OverlapForwardBackward) return stage.transient_forward + stage2.transient_backward;
-    if (opcode == Opcode::BackwardInput) return stage.transient_backward_input;
+    if (opcode == Opcode::BackwardInput)
+        return owes ? stage.transient_backward_input_beside : stage.transient_backward_input;
     if (opcode == Opcode::BackwardWeight) return stage.transient_backward_weight;
     return opcode == Opcode::Backward ? stage.transient_backward : 0;
 }
@@ -84,11 +87,12 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
                          const std::vector<double>& parameter_bytes) {
     // Sizes of the rank's stages side by side: schedules with many chunks have thousands of counts.
     const std::size_t own = profile.stages.size();
-    std::vector<double> held(own), held_for_weight(own), stashed(own);
+    std::vector<double> held(own), held_for_weight(own), stashed(own), gradients(own);
     for (std::size_t k = 0; k < own; ++k) {
         const StageFootprint& f = stages[profile.stages[k]];
         held[k] = f.activations;
         held_for_weight[k] = f.held_for_weight;
+        gradients[k] = f.gradients_for_weight;
         stashed[k] = parameter_bytes[profile.stages[k]];
     }
     DynamicPeak peak;
@@ -96,11 +100,17 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
         const MemorySnapshot& snapshot = profile.snapshots[i];
         const std::uint16_t* counts = profile.counts_of(i).data();
         DynamicPeak now;
-        for (std::size_t k = 0; k < own; ++k)
+        bool owes = false;
+        for (std::size_t k = 0; k < own; ++k) {
             now.activations += counts[k] * held[k] + counts[own + k] * held_for_weight[k];
+            if (counts[own + k] == 0) continue;
+            now.activations += gradients[k];
+            owes |= profile.stages[k] == snapshot.stage;
+        }
         for (std::size_t k = 0; k < own && profile.weight_versions > 1; ++k)
             now.weight_stash += counts[2 * own + k] * stashed[k];
-        now.transient = transient_bytes(snapshot.running, stages[snapshot.stage], stages[snapshot.stage2]);
+        now.transient =
+            transient_bytes(snapshot.running, stages[snapshot.stage], stages[snapshot.stage2], owes);
         now.instruction = snapshot.instruction;
         if (now.total() > peak.total()) peak = now;
     }
@@ -318,6 +328,7 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
             static_cast<std::int64_t>(model_state_bytes(plan, parameters.dense, parameters.expert).device());
         const std::vector<std::uint32_t> last = last_chunks(program, schedule.stages);
         double activations = 0, stash = 0;
+        std::vector<int> owed(static_cast<std::size_t>(schedule.stages), 0);  // weight gradients to come
         const auto sample = [&](SimTime t, double transient) {
             rank.memory.push_back({t,
                                    {states, static_cast<std::int64_t>(activations),
@@ -328,6 +339,7 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
             const Instruction& in = event.instruction;
             if (schedule.boundary != StepBoundary::None && event.step != step) {
                 activations = stash = 0;
+                std::fill(owed.begin(), owed.end(), 0);
                 step = event.step;
             }
             const MemoryEffect effect = memory_effect(in.opcode, in.part == 0 || in.part == last[in.stage]);
@@ -335,10 +347,13 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
             const StageFootprint& f = sizes.stages[in.stage];
             const auto apply = [&](const MemoryEffect::Counts& delta) {
                 activations += delta.held * f.activations + delta.held_for_weight * f.held_for_weight;
+                const bool before = owed[in.stage] > 0;
+                owed[in.stage] = std::max(0, owed[in.stage] + delta.held_for_weight);
+                activations += ((owed[in.stage] > 0 ? 1 : 0) - (before ? 1 : 0)) * f.gradients_for_weight;
                 stash = std::max(0.0, stash + delta.stashed * sizes.parameter_bytes[in.stage]);
             };
             apply(effect.before);
-            sample(event.start, transient_bytes(in.opcode, f, sizes.stages[in.stage2]));
+            sample(event.start, transient_bytes(in.opcode, f, sizes.stages[in.stage2], owed[in.stage] > 0));
             apply(effect.after);
             activations += effect.after2_held * sizes.stages[in.stage2].activations;
             sample(event.end, 0);

@@ -200,9 +200,9 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
     };
     std::string time = styled(format_duration(report.step_time_s), TextStyle::Bold, options.colour);
     if (report.step_time_sigma_s > 0) {
-        const double half = kEightyPercent * report.step_time_sigma_s;
-        time += fmt::format(" (80 %: {} to {})", format_duration(std::max(0.0, report.step_time_s - half)),
-                            format_duration(report.step_time_s + half));
+        const double factor = std::exp(kEightyPercent * report.step_time_sigma_s / report.step_time_s);
+        time += fmt::format(" (80 %: {} to {})", format_duration(report.step_time_s / factor),
+                            format_duration(report.step_time_s * factor));
     }
     line("step time", fmt::format("{}, {}", time, boundary_text(report.boundary)));
     line("one step", fmt::format("{} alone", format_duration(report.makespan_s)));

@@ -50,8 +50,9 @@ Result<double> shared_core_step(const Simulator& simulator, const ParallelPlan& 
             const std::uint32_t slot = lowered.compiled.slot_of(r, static_cast<int>(k));
             SimTime& duration = table.duration[slot];
             // A step's own collectives come behind whole passes.
+            const bool of_all = key.opcode == Opcode::GradNorm || plan.mesh.dp * plan.mesh.cp == world;
             if ((is_collective(key.opcode) || key.opcode == Opcode::GradNorm) && duration > 0)
-                duration += to_sim_time(Seconds(waits.long_s));
+                duration += to_sim_time(Seconds(of_all ? waits.long_s : waits.half_long_s));
             if (is_receive(key.opcode) && duration > 0) duration += to_sim_time(Seconds(waits.message_s));
             if (!loads_a_core(key.opcode)) continue;
             // Replicas that are more than the cores slow even a program that computes alone.
@@ -61,7 +62,7 @@ Result<double> shared_core_step(const Simulator& simulator, const ParallelPlan& 
                 const StageSpec& stage = plan.stages[key.stage];
                 const int count = collectives_in(simulator.environment(), plan, stage, key.opcode);
                 const double each = to_seconds(duration).value / std::max(1, count);
-                waited = to_sim_time(Seconds(count * waits.collective_s(each)));
+                waited = to_sim_time(Seconds(count * waits.collective_s(each, plan.mesh.tp == world)));
                 duration += waited;
             }
             flows.add(slot, link, std::min(1.0, share), waited);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -37,7 +38,19 @@ bool depends_on_host(const ValidationRow& row) {
     return step_time(row, 2) > 1.2 * row.blind.step_time_s;
 }
 
+double stated_sigma(const HardwareProfile& profile) {
+    for (const HostEntry& entry : profile.host) {
+        if (entry.mode == "eager") return entry.fit.sigma;
+    }
+    return 0;
+}
+
 }  // namespace
+
+double factor_sigma(double stated, std::span<const double> errors) {
+    const double squares = std::inner_product(errors.begin(), errors.end(), errors.begin(), stated * stated);
+    return std::sqrt(squares / static_cast<double>(errors.size()));
+}
 
 std::vector<Calibration> calibrate_hosts(std::vector<ValidationRow>& rows) {
     std::map<std::string, std::vector<std::size_t>> kinds;
@@ -93,8 +106,11 @@ std::vector<Calibration> calibrate_hosts(std::vector<ValidationRow>& rows) {
                 error += std::abs(std::log(step_time(rows[i], factor_at(step)) / rows[i].truth.step_time_s));
             if (step == 0 || error < best) best = error, c.dispatch_factor = factor_at(step);
         }
-        // What is left unexplained on the subset; 1.25 mean errors are one standard deviation.
-        c.dispatch_sigma = 1.25 * best / static_cast<double>(subset.size());
+        std::vector<double> errors;
+        for (const std::size_t i : subset)
+            errors.push_back(std::log(step_time(rows[i], c.dispatch_factor) / rows[i].truth.step_time_s));
+        const auto first = make_case(rows[subset.front()].truth);
+        c.dispatch_sigma = factor_sigma(first ? stated_sigma(first->profile) : 0, errors);
         for (const std::size_t i : subset) {
             rows[i].calibrates = true;
             c.rows.push_back(rows[i].truth.id);

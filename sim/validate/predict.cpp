@@ -89,7 +89,8 @@ double period_s(const Simulator::Prepared& prepared) {
 void widen_by_recipe(const Environment& environment, const Simulator& simulator, const ParallelPlan& plan,
                      Prediction& p) {
     if (plan.recompute != RecomputeMode::None) return;
-    if (auto other = simulator.prepare(recomputing(plan, RecomputeMode::Selective)))
+    const ParallelPlan selective = recomputing(plan, RecomputeMode::Selective);  // the costs refer to it
+    if (auto other = simulator.prepare(selective))
         p.sigma_s = std::hypot(p.sigma_s, (period_s(*other) - p.step_time_s) / std::sqrt(2.0));
     if (p.fits) return;
     const ParallelPlan full = recomputing(plan, RecomputeMode::Full);

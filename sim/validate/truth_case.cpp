@@ -194,10 +194,18 @@ void apply_row(const TruthRow& row, const FrameworkDefaults& defaults, const Dev
     // (tests/functional_tests/test_cases/gpt,
     // */model_config.yaml: no --attention-backend).
     const std::string& test = row.model.name;
+    // With --deterministic-mode, and so in all whose names do not say nondeterministic, Transformer Engine
+    // drops cuDNN's attention on Blackwell ("for determinism reasons",
+    // attention/dot_product_attention/utils.py, get_attention_backend) and FlashAttention-2 is left;
+    // hierarchical context parallelism asks for it.
     if (row.shape == TruthShape::Functional && test.rfind("gpt", 0) == 0 &&
         (says(test, "gpt3_7b") || says(test, "resume") || says(test, "a2a_p2p"))) {
-        plan.attention = hopper_or_later(device) ? defaults.flash_hopper : defaults.flash;
+        const bool fused = hopper_or_later(device) && !says(test, "a2a_p2p") &&
+                           (device.architecture != "blackwell" || says(test, "nondeterministic"));
+        plan.attention = fused ? defaults.flash_hopper : defaults.flash;
     }
+    // Those of hierarchical context parallelism set both dropouts to 0.
+    if (row.shape == TruthShape::Functional && says(test, "a2a_p2p")) plan.dropout = false;
     if (row.dropout) plan.dropout = *row.dropout;
     if (row.sequence_parallel) plan.sequence_parallel = *row.sequence_parallel && plan.mesh.tp > 1;
     if (row.zero_stage) plan.zero_stage = *row.zero_stage;
@@ -232,7 +240,7 @@ Result<const FrameworkDefaults*> framework_of(const TruthRow& row) {
     const std::string source = lower(row.source);
     std::string_view name;
     if (f == "megatron-functional") {
-        name = "megatron-functional";
+        name = says(row.model.name, "local_spec") ? "megatron-functional-local" : "megatron-functional";
     } else if (says(source, "transformers") && !row.compile) {
         name = says(row.precision, "bf16_params") ? "transformers-bf16" : "transformers";
     } else if (row.shape == TruthShape::SingleDevice || f.rfind("transformers", 0) == 0) {

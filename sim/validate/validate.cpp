@@ -75,7 +75,7 @@ struct Coverage {
     void add(double predicted, double sigma, double measured) {
         if (sigma <= 0) return;
         ++stated;
-        inside += std::abs(predicted - measured) <= kEighty * sigma ? 1 : 0;
+        inside += std::abs(std::log(predicted / measured)) <= kEighty * sigma / predicted ? 1 : 0;
     }
     [[nodiscard]] double share() const { return stated == 0 ? 0 : static_cast<double>(inside) / stated; }
 };

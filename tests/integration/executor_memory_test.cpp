@@ -107,6 +107,15 @@ TEST(ExecutorMemory, PredictedPeaksAreThoseOfRuns) {
         {.mesh = mesh_of(1, 1, 2), .schedule = "zb-h1", .microbatches = 8},
         {.mesh = mesh_of(1, 1, 2), .schedule = "zb-v", .virtual_stages = 2, .microbatches = 8},
         {.mesh = mesh_of(1, 1, 2), .microbatches = 8, .tied = true},
+        // Whole gradients stay from a stage's first half of a backward to the second.
+        {.llama = true, .mesh = mesh_of(2, 1, 2), .schedule = "zb-h2", .zero = 3, .microbatches = 2},
+        {.mesh = mesh_of(2, 1, 2), .schedule = "zb-h1", .zero = 2, .microbatches = 8},
+        {.mesh = mesh_of(2, 1, 2),
+         .schedule = "zb-v",
+         .virtual_stages = 2,
+         .zero = 3,
+         .recompute = RecomputeMode::Selective,
+         .microbatches = 8},
     };
     for (const Case& c : cases) {
         const PlanDocument document = document_of(c);

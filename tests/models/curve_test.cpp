@@ -22,6 +22,8 @@ TEST(GemmCurve, MoreWorkIsNotFasterBeyondTileEffects) {
             for (int trial = 0; trial < 60; ++trial) {
                 GemmShape shape{std::int64_t{1} << prng.integer(0, 13), 128 * (1 + prng.integer(0, 63)),
                                 128 * (1 + prng.integer(0, 63))};
+                // Where the library splits no small product, one of twice the size may be much faster.
+                if (static_cast<double>(shape.m * shape.n * shape.k) < entry.curve.least_split) continue;
                 const double once = gemm_seconds(entry.curve, entry.residual, shape);
                 for (std::int64_t GemmShape::*dimension : {&GemmShape::m, &GemmShape::n, &GemmShape::k}) {
                     GemmShape larger = shape;
@@ -94,6 +96,18 @@ TEST(GemmCurve, BytesAreNearWhereEverythingSinceTheirLastUseFits) {
     curve.cache_bytes = 0;
     shape = GemmShape{1000, 2000, 4000};
     expect(0, left_and_output + right);
+}
+
+TEST(GemmCurve, SmallProductsAreNotSplit) {
+    GemmCurve curve;
+    curve.rate = 1e14, curve.bandwidth = 1e18, curve.sms = 100, curve.split_s = 1e-6;
+    curve.least_split = 128.0 * 128 * 128;
+    GemmCurve free = curve;
+    free.least_split = 0;
+    // One tile on one multiprocessor: 32 x 8192 weights, 7 rows are below the bound and 8 on it.
+    const GemmShape below{7, 32, 8192}, on{8, 32, 8192};
+    EXPECT_GT(gemm_seconds(curve, below), 3 * gemm_seconds(free, below));
+    EXPECT_EQ(gemm_seconds(curve, on), gemm_seconds(free, on));
 }
 
 TEST(GemmCurve, AProductWithOneRowRunsInAKernelOfItsOwn) {

@@ -152,6 +152,20 @@ TEST(KernelTime, GroupsAndBatchesAreManyProductsInOneKernel) {
     const double eight = kernel_time(h100, op).seconds;
     EXPECT_LT(eight, 8 * one);
     EXPECT_GT(eight, 3 * one);
+    // No table has grouped products.
+    EXPECT_TRUE(kernel_time(h100, op).scaled);
+    EXPECT_GT(kernel_time(h100, op).sigma, 0.3);
+}
+
+// Clocks of fp8 products under hours of load are not known: between the table's and what 16-bit ones lose.
+TEST(KernelTime, Fp8IsAsUncertainAsItsClocks) {
+    const HardwareProfile b200 = *load_profile("b200");
+    HardwareProfile burst = b200;
+    burst.sustained = {};
+    const Op op = gemm_op(8192, 8192, 8192, Precision::Fp8);
+    EXPECT_EQ(kernel_time(b200, op).seconds, kernel_time(burst, op).seconds);
+    EXPECT_NEAR(kernel_time(b200, op).sigma,
+                std::hypot(kernel_time(burst, op).sigma, std::log(b200.sustained.slowdown) / 2), 1e-9);
 }
 
 TEST(KernelTime, AccumulationIntoMainGradientsMovesMoreBytes) {
@@ -287,6 +301,43 @@ TEST(ScaleProfile, FollowsTheDatasheets) {
     EXPECT_NEAR(kernel_time(half, op).seconds / kernel_time(a100, op).seconds, 2, 0.15);
     EXPECT_NEAR(half.memory.bandwidth / a100.memory.bandwidth, 0.5, 0.01);
     EXPECT_EQ(half.collectives.size(), a100.collectives.size());
+}
+
+// Half the multiprocessors at the same memory bandwidth: the cache gives half as much.
+TEST(ScaleProfile, TheCachesRateGoesWithTheMultiprocessors) {
+    const Device from = *load_device("l40s");
+    Device to = from;
+    to.sms = from.sms / 2;
+    const HardwareProfile l40s = *load_profile("l40s");
+    ASSERT_GT(l40s.gemm.front().curve.cache_gain, 2);
+    const HardwareProfile half = scale_profile(l40s, from, to, true);
+    EXPECT_NEAR(half.gemm.front().curve.cache_gain, l40s.gemm.front().curve.cache_gain / 2, 0.01);
+    to.sms = 1;
+    EXPECT_EQ(scale_profile(l40s, from, to, true).gemm.front().curve.cache_gain, 1);
+}
+
+TEST(ScaleProfile, OneChipIsAsCertainAsItsSibling) {
+    const Device a100 = *load_device("a100"), small = *load_device("a100-40");
+    const HardwareProfile profile = *load_profile("a100");
+    const FitRecord own = profile.gemm.front().fit;
+    const FitRecord same = scale_profile(profile, a100, small, true).gemm.front().fit;
+    EXPECT_EQ(same.scaled_from, "a100");
+    EXPECT_NEAR(same.sigma, own.sigma, 1e-4);
+    // The same chip at 300 instead of 400 W may clock lower.
+    const FitRecord cool = scale_profile(profile, a100, *load_device("a100-pcie"), false).gemm.front().fit;
+    EXPECT_NEAR(cool.sigma, std::hypot(own.sigma, kScaledProductSigma), 1e-3);
+    EXPECT_NEAR(cool.shared, kScaledProductSigma, 1e-3);  // the sibling's own points scatter as before
+}
+
+TEST(DecodeProfile, OlderDocumentsShareAllOfWhatTheyScaled) {
+    Json document = *parse_json(embedded_document("profiles/a100.json"), "a100");
+    Json& gradient = document["gemm_forms"][1];
+    ASSERT_TRUE(gradient.contains("shared_sigma"));
+    gradient.erase("shared_sigma");
+    const auto profile = decode_profile(document, "x.json");
+    ASSERT_TRUE(profile.has_value());
+    EXPECT_EQ(profile->gemm_forms[1].fit.shared, profile->gemm_forms[1].fit.sigma);
+    EXPECT_EQ(profile->attention.front().fit.shared, 0);  // measured on the device
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Trains a tiny model over mpirun: every layout gives one process's losses, every gradient synchronisation what it must, a
-killed rank is started again to the same losses, a checkpoint goes on under another layout, an interrupted run saves and goes on,
-a slow rank is named in its trace, a hanging one by the watchdog."""
+killed rank is started again to the same losses, a checkpoint goes on under another layout, an interrupted run saves and goes on
+(pipelines that never flush drain, asynchronous servers take in what was pushed) and reports what it did, a slow rank is named in
+its trace, a hanging one by the watchdog."""
 import argparse
 import json
 import os
@@ -32,6 +33,16 @@ class Runs:
         subprocess.run([self.trainwright, "plan", "--model", "gpt2-tiny", "--cluster", cluster, "--global-batch", "8",
                         "--seq-len", "64", "--precision", "fp32", "--fix", fix, "-o", path],
                        check=True, stdout=subprocess.DEVNULL)
+        return path
+
+    def changed(self, name, plan, tied=True, **keys):
+        """A plan like another one, but for these keys."""
+        document = json.loads(plan.read_text())
+        document["plan"].update(keys)
+        document["model"]["document"]["tied_embeddings"] = tied
+        document.pop("order_digest", None)  # of the other plan's schedule
+        path = self.folder / name
+        path.write_text(json.dumps(document))
         return path
 
     def run(self, plan, *options, code=0):
@@ -70,8 +81,8 @@ def ranks_of(folder):
     return sorted(found)
 
 
-def interrupt(runs, plan, how, alone):
-    """Interrupted after its third step: a checkpoint and a trace, exit code 130; what is left has one process's losses."""
+def cut_off(runs, plan, how, before=20):
+    """Interrupted after its third step: a checkpoint and a trace, exit code 130. Where the checkpoint is, and the steps done."""
     folder = runs.folder / f"interrupted-{plan.stem}-{how}"
     trace = folder.with_suffix(".trace.json")
     run = runs.start(plan, "--steps", "40", "--checkpoint", folder, "--trace", trace, "--inject", "slow:rank=0,ms=150")
@@ -93,13 +104,78 @@ def interrupt(runs, plan, how, alone):
     if time.monotonic() - began > 60:
         sys.exit(f"interrupted by {how}: it took {time.monotonic() - began:.0f} s to end")
     steps = sorted(int(step.name[5:]) for step in folder.glob("step-*"))
-    if len(steps) != 1 or not 4 <= steps[0] < 20:
+    if len(steps) != 1 or not 4 <= steps[0] < before:
         sys.exit(f"interrupted by {how}: checkpoints after steps {steps}\n{said}")
     if json.loads(trace.read_text())["steps"] != steps[0]:
         sys.exit(f"interrupted by {how}: the trace does not end with step {steps[0]}")
-    more = str(steps[0] + 3)
+    return folder, steps[0]
+
+
+def interrupt(runs, plan, how, alone):
+    """What is left of an interrupted run has one process's losses."""
+    folder, done = cut_off(runs, plan, how)
+    more = str(done + 3)
     expect_equal(f"after an interrupt by {how}", runs.run(plan, "--steps", more, "--resume", folder),
                  runs.run(alone, "--steps", more)[-3:], 1e-4)
+
+
+def interrupt_without_flush(runs, plan):
+    """A pipeline that never flushes drains: what goes on is what goes on from a run of so many steps."""
+    folder, done = cut_off(runs, plan, "term")
+    shorter = runs.folder / f"shorter-{plan.stem}"
+    runs.run(plan, "--steps", str(done), "--checkpoint", shorter)
+    more = str(done + 3)
+    expect_equal(f"{plan.stem} after an interrupt", runs.run(plan, "--steps", more, "--resume", folder),
+                 runs.run(plan, "--steps", more, "--resume", shorter), 1e-6)
+
+
+def interrupt_servers(runs, plan):
+    """Every push of every worker is in what asynchronous servers leave, and it goes on."""
+    folder, done = cut_off(runs, plan, "term", before=40)  # up to 16 steps apart
+    manifest = json.loads((folder / f"step-{done:08d}" / "manifest.json").read_text())
+    updates = manifest["scalars"]["updates"] if "scalars" in manifest else manifest["state"]["scalars"]["updates"]
+    if updates != 2 * done:
+        sys.exit(f"asynchronous servers: {updates} updates after {done} steps of two workers")
+    losses = runs.run(plan, "--steps", str(done + 6), "--resume", folder)
+    if not losses[-1] < 6:  # ln 512 = 6.2 before the first step
+        sys.exit(f"asynchronous servers: the loss after an interrupt is {losses}")
+
+
+def interrupt_report(runs, plan):
+    """What --json says of an interrupted run: the steps so far, and that it was interrupted."""
+    log = runs.folder / "interrupted-log"
+    run = runs.start(plan, "--steps", "200", "--json", "--log", log, "--inject", "slow:rank=0,ms=100")
+    end = time.monotonic() + 120
+    while not (log / "metrics.jsonl").exists() or len((log / "metrics.jsonl").read_text().splitlines()) < 3:
+        if time.monotonic() > end:
+            sys.exit("an interrupted report: no steps within two minutes")
+        time.sleep(0.05)
+    run.terminate()
+    said, errors = run.communicate(timeout=120)
+    report = json.loads(said) if run.returncode == 130 else {}
+    steps = [s["step"] for s in report.get("steps", [])]
+    if not report.get("interrupted") or steps != list(range(len(steps))) or not 3 <= len(steps) < 200:
+        sys.exit(f"an interrupted report: exit code {run.returncode}, steps {steps}\n{errors}")
+    if len(report["ranks"]) != 2 or f"interrupted after {len(steps)} of 200 steps" not in report["notes"]:
+        sys.exit(f"an interrupted report: {report['ranks']}, {report['notes']}")
+
+
+def interrupt_twice(runs, plan):
+    """A second interrupt ends ranks that do not come to the end of their step, one or several."""
+    run = runs.start(plan, "--steps", "9", "--checkpoint", runs.folder / "twice", "--inject", "slow:step=2,ms=300000")
+    for line in run.stdout:
+        if line.split()[:1] == ["0"]:
+            break
+    time.sleep(1)
+    run.terminate()
+    time.sleep(1)
+    if run.poll() is not None:
+        sys.exit(f"{plan.stem}: the first interrupt ended a run in the middle of a step")
+    began = time.monotonic()
+    run.terminate()
+    run.communicate(timeout=60)
+    if run.returncode != 130 or time.monotonic() - began > 20:
+        sys.exit(f"{plan.stem} interrupted twice: exit code {run.returncode} after {time.monotonic() - began:.0f} s")
 
 
 def expect_equal(what, got, expected, tolerance):
@@ -124,10 +200,7 @@ def main():
             expect_equal(fix, losses, alone, 1e-4)
 
         for number, (sync, semantics, options, sums) in enumerate(SYNCHRONISATIONS):
-            document = json.loads((folder / "layout4.json").read_text())
-            document["plan"].update(gradient_sync=sync, semantics=semantics)
-            plan = folder / f"sync{number}.json"
-            plan.write_text(json.dumps(document))
+            plan = runs.changed(f"sync{number}.json", folder / "layout4.json", gradient_sync=sync, semantics=semantics)
             losses = runs.run(plan, "--steps", "6", *options)
             if sums:
                 expect_equal(sync, losses, alone, 1e-4)
@@ -143,6 +216,13 @@ def main():
                      1e-4)
         for plan, how in ((pipeline, "term"), (pipeline, "key"), (tensor, "rank"), (folder / "alone.json", "term")):
             interrupt(runs, plan, how, folder / "alone.json")
+        for schedule, semantics in (("pipedream", "asynchronous"), ("pipedream-2bw", "bounded-staleness")):
+            interrupt_without_flush(runs, runs.changed(f"{schedule}.json", pipeline, tied=False, schedule=schedule,
+                                                       semantics=semantics))
+        interrupt_servers(runs, folder / f"sync{len(SYNCHRONISATIONS) - 1}.json")
+        interrupt_report(runs, pipeline)
+        for plan in (folder / "alone.json", pipeline):
+            interrupt_twice(runs, plan)
         for name, cluster, fix in (("pp4.json", "cpu:4", "pp=4"), ("dp2pp2.json", "cpu:4", "dp=2,pp=2"),
                                    ("tp2dp2.json", "cpu:4", "tp=2,dp=2,zero=1")):
             named = runs.stragglers(runs.plan(name, cluster, fix), "--inject", "slow:rank=1,ms=600")
@@ -154,7 +234,7 @@ def main():
         message = runs.run(pipeline, "--steps", "4", "--inject", "nan:step=2", code=1)
         if "not finite" not in message:
             sys.exit(f"a NaN is not named:\n{message}")
-    print(f"{len(LAYOUTS)} layouts, {len(SYNCHRONISATIONS)} gradient synchronisations, a kill, a resume under another layout, four interrupts, "
+    print(f"{len(LAYOUTS)} layouts, {len(SYNCHRONISATIONS)} gradient synchronisations, a kill, a resume under another layout, ten interrupts, "
           "three slow ranks, a hang and a NaN")
 
 

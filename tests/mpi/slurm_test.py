@@ -3,8 +3,9 @@
 
     slurm_test.py --bin build/bin [--log FILE]
 
-A plan with pp 2 and dp 2 runs as four ranks on the two nodes, and its losses are those of one process. Prints the job's
-output (also to --log). Says SKIPPED and why where there is no Slurm, or no trainwright-exec that talks MPI.
+A plan with pp 2 and dp 2 runs as four ranks on the two nodes, and its losses are those of one process. A second job is signalled
+ahead of its time limit (the file's --signal): it saves and ends, and a third one goes on to the losses of one process. Prints the
+jobs' output (also to --log). Says SKIPPED and why where there is no Slurm, or no trainwright-exec that talks MPI.
 """
 
 import argparse
@@ -37,6 +38,56 @@ def losses(folder):
     return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+class Jobs:
+    def __init__(self, slurm, programs, work):
+        self.slurm, self.work = slurm, work
+        self.trainwright, self.executor = programs
+        self.shown = []
+
+    def alone(self, steps):
+        """Losses of one process."""
+        subprocess.run([self.executor, "one.json", "--steps", str(steps), "--log", f"one-{steps}", "--quiet"], cwd=self.work, check=True,
+                       timeout=300)
+        return losses(self.work / f"one-{steps}")
+
+    def submit(self, name, steps, *words):
+        """The job's losses, when it has left the queue; its output is kept."""
+        # The nodes share this machine: TCP has to use loopback, which Open MPI leaves out by itself, and its shared-memory
+        # segments, named by job and local rank, would collide.
+        submitted = self.slurm.run(self.trainwright, "launch", "four.json", "--to", "slurm", "-o", f"{name}.sbatch", "--submit",
+                                   "--exec", self.executor, "--job-name", name, "--env",
+                                   "OMPI_MCA_btl=^vader,OMPI_MCA_btl_tcp_if_include=lo,OMPI_MCA_mpi_yield_when_idle=1",
+                                   "--steps", str(steps), "--log", name, *words, cwd=self.work)
+        if submitted.returncode != 0:
+            sys.exit(f"{submitted.stderr}\n{self.slurm.logs()}")
+        job = submitted.stdout.strip()
+        finished = self.slurm.wait_for(job, 300)
+        output = self.work / f"{name}-{job}.out"
+        text = (self.work / f"{name}.sbatch").read_text() + "\n" + (output.read_text() if output.exists() else "no output\n")
+        print(text)
+        self.shown.append(text)
+        if not finished or not (self.work / name / "metrics.jsonl").exists():
+            sys.exit(f"the job did not finish\n{self.slurm.logs()}")
+        return losses(self.work / name)
+
+
+def expect_same(what, got, expected):
+    print(f"{what}:", *got, "\nlosses of one process:", *expected)
+    same = len(got) == len(expected) and all(abs(a - b) <= TOLERANCE * abs(b) for a, b in zip(got, expected))
+    if not same:
+        sys.exit(f"{what}: NOT the same")
+
+
+def signalled(jobs):
+    """Three minutes, of which the signal leaves two: the job saves, and another one goes on."""
+    cut = jobs.submit("signalled", 10000, "--time", "3", "--checkpoint", "ckpt", "--inject", "slow:rank=0,ms=500")
+    steps = sorted(int(step.name[5:]) for step in (jobs.work / "ckpt").glob("step-*"))
+    if steps != [len(cut)] or f"interrupted after {len(cut)} of 10000 steps" not in jobs.shown[-1]:
+        sys.exit(f"the signalled job did {len(cut)} steps and left checkpoints after {steps}\n{jobs.slurm.logs()}")
+    rest = jobs.submit("resumed", len(cut) + STEPS, "--resume", "ckpt")
+    expect_same("losses of a job that was signalled, and of one that went on", cut + rest, jobs.alone(len(cut) + STEPS))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, type=Path)
@@ -56,32 +107,12 @@ def main():
         work = Path(name)
         (work / "one.json").write_text(json.dumps(plan_for(1, 1, 1)))
         (work / "four.json").write_text(json.dumps(plan_for(2, 2, 2)))
-        subprocess.run([executor, "one.json", "--steps", str(STEPS), "--log", "one", "--quiet"], cwd=work, check=True, timeout=300)
-
-        # The nodes share this machine: TCP has to use loopback, which Open MPI leaves out by itself, and its shared-memory
-        # segments, named by job and local rank, would collide.
-        submitted = slurm.run(trainwright, "launch", "four.json", "--to", "slurm", "-o", "job.sbatch", "--submit", "--exec", executor,
-                              "--env", "OMPI_MCA_btl=^vader,OMPI_MCA_btl_tcp_if_include=lo,OMPI_MCA_mpi_yield_when_idle=1",
-                              "--steps", str(STEPS), "--log", "four", cwd=work)
-        if submitted.returncode != 0:
-            print(submitted.stderr, slurm.logs(), sep="\n")
-            return 1
-        job = submitted.stdout.strip()
-        finished = slurm.wait_for(job, 240)
-        output = work / f"trainwright-{job}.out"
-        shown = (work / "job.sbatch").read_text() + "\n" + (output.read_text() if output.exists() else "no output\n")
-        print(shown)
+        jobs = Jobs(slurm, (trainwright, executor), work)
+        expect_same("losses of the Slurm job", jobs.submit("trainwright", STEPS), jobs.alone(STEPS))
+        signalled(jobs)
         if options.log:
-            options.log.write_text(shown)
-        if not finished or not (work / "four" / "metrics.jsonl").exists():
-            print("the job did not finish", slurm.logs(), sep="\n")
-            return 1
-        alone, together = losses(work / "one"), losses(work / "four")
-        print("losses of one process: ", *alone)
-        print("losses of the Slurm job:", *together)
-        same = len(alone) == len(together) == STEPS and all(abs(a - b) <= TOLERANCE * abs(a) for a, b in zip(alone, together))
-        print("the same" if same else "NOT the same")
-        return 0 if same else 1
+            options.log.write_text("\n".join(jobs.shown))
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,65 +1,36 @@
 // Transfers as blocking calls of the host (plan/schedule/passes/blocking_transfers.cpp).
 #include <algorithm>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "plan/frameworks/framework.hpp"
 #include "plan/lower_plan.hpp"
-#include "plan/schedule/check.hpp"
-#include "plan/schedule/generator.hpp"
-#include "plan/schedule/lower.hpp"
 #include "tests/plan/plan_fixtures.hpp"
+#include "tests/plan/schedule_fixtures.hpp"
 #include "tests/plan/schedule_replay.hpp"
 
 namespace tw {
 namespace {
 
+using testing::lowered;
+using testing::Names;
+using testing::shape;
+using testing::tokens;
+using testing::waits_of;
 using Calls = LoweringOptions::P2pCalls;
 
-ScheduleShape shape(int p, int m, int v = 1) {
-    ScheduleShape s;
-    s.ranks = p;
-    s.microbatches = m;
-    s.virtual_stages = v;
-    return s;
-}
-
-Schedule lowered(std::string_view name, const ScheduleShape& s, Calls calls) {
+Schedule blocking(std::string_view name, const ScheduleShape& s, Calls calls) {
     LoweringOptions options;
     options.overlap_p2p = false;
     options.p2p_calls = calls;
     options.grad_sync = LoweringOptions::GradSync::None;
     options.grad_norm = false;
-    Schedule schedule = lower(*generate_order(name, s), std::string(name), options);
-    EXPECT_TRUE(check_schedule(schedule).empty()) << name << ": " << to_string(check_schedule(schedule));
-    return schedule;
+    return lowered(name, s, options);
 }
-
-std::string tokens(const Schedule& schedule, std::size_t rank) {
-    std::string out;
-    for (const Instruction& i : schedule.programs[rank].instructions)
-        out += (out.empty() ? "" : " ") + to_string(i);
-    return out;
-}
-
-std::vector<std::string> waits_of(const Schedule& schedule, std::size_t rank, std::string_view token) {
-    const RankProgram& program = schedule.programs[rank];
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-        if (to_string(program.instructions[i]) != token) continue;
-        for (const std::uint32_t w : program.waits_of(i))
-            names.push_back(to_string(program.instructions[w]));
-    }
-    return names;
-}
-
-using Names = std::vector<std::string>;
 
 TEST(BlockingTransfers, OneForwardOneBackwardExchangesBetweenPasses) {
-    const Schedule schedule = lowered("1f1b", shape(2, 2), Calls::Blocking);
+    const Schedule schedule = blocking("1f1b", shape(2, 2), Calls::Blocking);
     EXPECT_EQ(tokens(schedule, 0), "0F0 0SEND_F0 0F1 0RECV_B0 0SEND_F1 0B0 0RECV_B1 0B1 0STEP");
     EXPECT_EQ(tokens(schedule, 1), "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1 1STEP");
     // A receive is posted when what came before is computed, and the next pass waits for the whole call.
@@ -70,7 +41,7 @@ TEST(BlockingTransfers, OneForwardOneBackwardExchangesBetweenPasses) {
 }
 
 TEST(BlockingTransfers, InterleavedSendsAForwardAfterTheBackwardBesideIt) {
-    const Schedule schedule = lowered("interleaved", shape(2, 4, 2), Calls::Blocking);
+    const Schedule schedule = blocking("interleaved", shape(2, 4, 2), Calls::Blocking);
     const RankProgram& program = schedule.programs[1];
     // In the steady phase of the last rank a forward and a backward stand side by side, and all four
     // transfers wait for the later of them.
@@ -90,7 +61,7 @@ TEST(BlockingTransfers, InterleavedSendsAForwardAfterTheBackwardBesideIt) {
 }
 
 TEST(BlockingTransfers, TheHostWaitsAfterEachCall) {
-    const Schedule schedule = lowered("1f1b", shape(2, 2), Calls::Synchronised);
+    const Schedule schedule = blocking("1f1b", shape(2, 2), Calls::Synchronised);
     EXPECT_EQ(tokens(schedule, 1),
               "1RECV_F0 1WAIT 1F0 1B0 1SEND_B0 1RECV_F1 1WAIT 1F1 1B1 1SEND_B1 1WAIT 1STEP");
     EXPECT_EQ(waits_of(schedule, 1, "1F0"), Names{"1WAIT"});
@@ -101,7 +72,7 @@ TEST(BlockingTransfers, TheHostWaitsAfterEachCall) {
 TEST(BlockingTransfers, ExchangesAddToThePeriod) {
     for (const auto& [name, p, m, v] : {std::tuple{"1f1b", 4, 12, 1}, std::tuple{"interleaved", 4, 12, 3},
                                         std::tuple{"1f1b", 8, 8, 1}, std::tuple{"interleaved", 8, 8, 2}}) {
-        const Schedule schedule = lowered(name, shape(p, m, v), Calls::Blocking);
+        const Schedule schedule = blocking(name, shape(p, m, v), Calls::Blocking);
         const test::Replayed replayed = test::replay_schedule(schedule, [](const Instruction& in) {
             return in.opcode == Opcode::Forward    ? 100
                    : in.opcode == Opcode::Backward ? 200
@@ -139,8 +110,8 @@ TEST(BlockingTransfers, FrameworksSayWhichSchedulesBlock) {
 }
 
 TEST(BlockingTransfers, OtherOrdersArePosted) {
-    const Schedule calls = lowered("zb-h1", shape(4, 8), Calls::Synchronised);
-    const Schedule posted = lowered("zb-h1", shape(4, 8), Calls::Posted);
+    const Schedule calls = blocking("zb-h1", shape(4, 8), Calls::Synchronised);
+    const Schedule posted = blocking("zb-h1", shape(4, 8), Calls::Posted);
     for (std::size_t r = 0; r < 4; ++r)
         EXPECT_EQ(tokens(calls, r), tokens(posted, r));
 }

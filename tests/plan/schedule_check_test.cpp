@@ -7,17 +7,14 @@
 #include "plan/schedule/generator.hpp"
 #include "plan/schedule/lower.hpp"
 #include "plan/schedule/pytorch_csv.hpp"
+#include "tests/plan/schedule_fixtures.hpp"
 #include "tests/plan/schedule_replay.hpp"
 
 namespace tw {
 namespace {
 
 ComputeOrder make(std::string_view name, int p, int m, int v = 1) {
-    ScheduleShape shape;
-    shape.ranks = p;
-    shape.microbatches = m;
-    shape.virtual_stages = v;
-    return *generate_order(name, shape);
+    return *generate_order(name, testing::shape(p, m, v));
 }
 
 Schedule lowered(std::string_view name, int p, int m, int v = 1, const LoweringOptions& options = {}) {

@@ -5,20 +5,13 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/schedule/check.hpp"
-#include "plan/schedule/generator.hpp"
 #include "plan/schedule/replay.hpp"
+#include "tests/plan/schedule_fixtures.hpp"
 
 namespace tw {
 namespace {
 
-ScheduleShape shape(int p, int m, int v = 1) {
-    ScheduleShape s;
-    s.ranks = p;
-    s.microbatches = m;
-    s.virtual_stages = v;
-    return s;
-}
+using testing::shape;
 
 ComputeOrder make(std::string_view name, const ScheduleShape& s, const StageCosts* costs = nullptr) {
     auto order = generate_order(name, s, costs);

@@ -2,46 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/schedule/check.hpp"
-#include "plan/schedule/generator.hpp"
-#include "plan/schedule/lower.hpp"
+#include "tests/plan/schedule_fixtures.hpp"
 #include "tests/plan/schedule_replay.hpp"
 
 namespace tw {
 namespace {
 
-Schedule lowered(std::string_view name, const ScheduleShape& shape, const LoweringOptions& options = {}) {
-    Schedule schedule = lower(*generate_order(name, shape), std::string(name), options);
-    EXPECT_TRUE(check_schedule(schedule).empty()) << name << ": " << to_string(check_schedule(schedule));
-    return schedule;
-}
-
-ScheduleShape shape(int p, int m, int v = 1) {
-    ScheduleShape s;
-    s.ranks = p;
-    s.microbatches = m;
-    s.virtual_stages = v;
-    return s;
-}
-
-std::string tokens(const Schedule& schedule, std::size_t rank) {
-    std::string out;
-    for (const Instruction& i : schedule.programs[rank].instructions)
-        out += (out.empty() ? "" : " ") + to_string(i);
-    return out;
-}
-
-std::vector<std::string> waits_of(const Schedule& schedule, std::size_t rank, std::string_view token) {
-    const RankProgram& program = schedule.programs[rank];
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-        if (to_string(program.instructions[i]) != token) continue;
-        for (const std::uint32_t w : program.waits_of(i))
-            names.push_back(to_string(program.instructions[w]));
-        return names;
-    }
-    return {"missing"};
-}
+using testing::lowered;
+using testing::Names;
+using testing::shape;
+using testing::tokens;
+using testing::waits_of;
 
 std::size_t count(const Schedule& schedule, Opcode opcode) {
     std::size_t n = 0;
@@ -52,8 +23,6 @@ std::size_t count(const Schedule& schedule, Opcode opcode) {
     }
     return n;
 }
-
-using Names = std::vector<std::string>;
 
 TEST(Lower, TransfersStandWhereTheyAreMade) {
     const Schedule schedule = lowered("1f1b", shape(2, 2));

@@ -31,5 +31,21 @@ TEST(BestPlans, TiedIsWhatTheirOwnErrorsCannotTellApart) {
     EXPECT_TRUE(plans[3].tied);
 }
 
+TEST(BestPlans, WantsNothingWorseThanWhatIsExpected) {
+    const std::vector<RankedPlan> reached = {plan(1, 3.0, 0, 0), plan(2, 1.0, 0, 0), plan(4, 2.0, 0, 0)};
+    BestPlans best(Objective::Time, 2);
+    EXPECT_TRUE(best.wants(9.0, 0));
+    best.expect(reached);
+    EXPECT_TRUE(best.wants(2.0, 0));
+    EXPECT_FALSE(best.wants(2.1, 0));
+    EXPECT_TRUE(best.empty());  // expected plans are not kept
+    BestPlans more(Objective::Time, 4);
+    more.expect(reached);  // the fourth may be of any time
+    EXPECT_TRUE(more.wants(9.0, 0));
+    BestPlans front(Objective::Pareto, 2);
+    front.expect(reached);
+    EXPECT_TRUE(front.wants(9.0, 0));
+}
+
 }  // namespace
 }  // namespace tw

@@ -152,6 +152,34 @@ TEST(FitGemm, TellsTheCacheFromTheMemory) {
     EXPECT_NEAR(fit.entry.curve.bandwidth / truth.bandwidth, 1, 0.1);
 }
 
+// cuBLAS of some devices splits no product below 128^3.
+TEST(FitGemm, TellsWhetherSmallProductsAreSplit) {
+    GemmCurve truth;
+    truth.launch_s = 2e-6, truth.rate = 300e12, truth.prologue_s = 5e-7, truth.bandwidth = 8e11;
+    truth.split_s = 1e-6, truth.blend = 2, truth.throttle = 0.1, truth.slack = 0.3, truth.sms = 140;
+    truth.step_s = 3e-9, truth.epilogue_s = 3e-7;
+    for (const double least : {0.0, 128.0 * 128 * 128}) {
+        truth.least_split = least;
+        Prng prng(7);
+        std::vector<GemmPoint> points;
+        for (int i = 0; i < 600; ++i) {
+            GemmPoint point;
+            point.shape = {1 + prng.integer(1, 40), 32 << prng.integer(0, 2),
+                           512 * (1 + prng.integer(0, 15))};
+            point.seconds = gemm_seconds(truth, point.shape);
+            points.push_back(point);
+        }
+        GemmFitOptions options;
+        options.sms = truth.sms;
+        options.residual_grid = false;
+        options.detailed = true;
+        options.cache_bytes = 6.4e7;
+        GemmCurve start = truth;
+        start.least_split = 0;
+        EXPECT_EQ(fit_gemm(points, start, options, "synthetic").entry.curve.least_split, least);
+    }
+}
+
 TEST(LeastAbsolute, IgnoresAFewWildPoints) {
     std::vector<double> x, y;
     for (int i = 0; i < 40; ++i) {
@@ -179,10 +207,15 @@ TEST(SolveSymmetric, TwoByTwo) {
 // The errors that the documents state, recomputed from the tables on every tenth held-out point.
 TEST(ShippedProfiles, HeldOutGemmErrorsAreAsStated) {
     if (!std::filesystem::exists(kHw / "aiconfigurator")) GTEST_SKIP() << "the measured tables are not here";
-    const std::pair<const char*, const char*> devices[] = {
-        {"a100", "a100_sxm"}, {"h100", "h100_sxm"}, {"h200", "h200_sxm"}};
-    for (const auto& [name, system] : devices) {
-        const auto points = read_gemm_table(kHw, system);
+    struct Case {
+        const char *name, *system;
+        double cache_mib;    // 0: five weights in turn
+        double most = 0.06;  // of the median
+    };
+    for (const auto& [name, system, cache_mib, most] :
+         {Case{"a100", "a100_sxm", 0}, Case{"h100", "h100_sxm", 50}, Case{"h200", "h200_sxm", 50},
+          Case{"l40s", "l40s", 96, 0.07}}) {
+        const auto points = read_gemm_table(kHw, system, cache_mib * 1024 * 1024);
         ASSERT_TRUE(points.has_value());
         const HardwareProfile profile = *load_profile(name);
         const GemmEntry& entry = profile.gemm.front();
@@ -198,7 +231,7 @@ TEST(ShippedProfiles, HeldOutGemmErrorsAreAsStated) {
         const std::vector<double> errors = gemm_errors(entry.curve, entry.residual, test);
         EXPECT_NEAR(quantile(errors, 0.5), entry.fit.median, 0.015) << name;
         EXPECT_NEAR(quantile(errors, 0.9), entry.fit.p90, 0.04) << name;
-        EXPECT_LE(quantile(errors, 0.5), 0.06) << name;
+        EXPECT_LE(quantile(errors, 0.5), most) << name;
         // The stated sigma, that of large products, covers 80 % of them within +-1.28 of it.
         std::erase_if(test, [](const GemmPoint& point) { return !is_big(point.shape); });
         const std::vector<double> large = gemm_errors(entry.curve, entry.residual, test);

@@ -85,6 +85,8 @@ TEST(ProfileDifference, TheFitIsNamedWhereSamplesAgree) {
     const ProfileDocument before = measured(1, 1);
     ProfileDocument after = before;
     after.profile.gemm.front().curve.rate /= 1.3;
+    for (HostGemmEntry& entry : after.profile.host_gemm)
+        entry.curve.direct.step_s *= 1.3, entry.curve.packed.step_s *= 1.3;
     const ProfileDifference difference = profile_difference(before, after);
     EXPECT_EQ(part(difference, "gemm").verdict, Verdict::Fit);
     EXPECT_FALSE(part(difference, "gemm").farthest_at.empty());

@@ -91,17 +91,33 @@ TEST(SharedCores, FourReplicasOnTwoCoresComputeHalfAsFast) {
 
 TEST(SharedCores, WaitsGrowWithWhatIsComputedInBetween) {
     HardwareProfile profile = *load_profile("cpu");
-    EXPECT_EQ(crowd_wait(profile).collective_s(1), 0);  // nobody measured
+    EXPECT_EQ(crowd_wait(profile).collective_s(1, true), 0);  // nobody measured
     profile.host.push_back({"crowd", 2e-3, {}});
-    EXPECT_EQ(crowd_wait(profile).collective_s(0), 2e-3);  // an older profile: always the same
+    EXPECT_EQ(crowd_wait(profile).collective_s(0, true), 2e-3);  // an older profile: always the same
     profile.host.push_back({"crowd idle", 1e-4, {}});
     profile.host.push_back({"crowd product", 4e-3, {}});
     profile.host.push_back({"crowd message", 5e-4, {}});
     const CrowdWait wait = crowd_wait(profile);
-    EXPECT_DOUBLE_EQ(wait.collective_s(0), 1e-4);
-    EXPECT_DOUBLE_EQ(wait.collective_s(2e-3), 1.05e-3);
-    EXPECT_DOUBLE_EQ(wait.collective_s(1), 2e-3);
+    EXPECT_DOUBLE_EQ(wait.collective_s(0, true), 1e-4);
+    EXPECT_DOUBLE_EQ(wait.collective_s(2e-3, true), 1.05e-3);
+    EXPECT_DOUBLE_EQ(wait.collective_s(1, true), 2e-3);
+    EXPECT_DOUBLE_EQ(wait.collective_s(1, false), 2e-3);  // nobody measured a half
     EXPECT_DOUBLE_EQ(wait.message_s, 5e-4);
+    profile.host.push_back({"crowd half", 4e-4, {}});
+    profile.host.push_back({"crowd half idle", 2e-4, {}});
+    EXPECT_DOUBLE_EQ(crowd_wait(profile).collective_s(2e-3, false), 3e-4);
+    EXPECT_DOUBLE_EQ(crowd_wait(profile).collective_s(2e-3, true), 1.05e-3);
+}
+
+TEST(SharedCores, AGroupBesideOthersWaitsForLess) {
+    const auto environment = std::make_shared<Environment>(*processors(4));
+    ParallelPlan plan = plan_of(*environment, 2, 1, 2);
+    plan.mesh.tp = 2;
+    environment->profiles[0].host.push_back({"crowd", 4e-3, {}});
+    const double as_all = shared_core_step(Simulator(environment), plan, 2).value();
+    environment->profiles[0].host.push_back({"crowd half", 1e-3, {}});
+    const double as_half = shared_core_step(Simulator(environment), plan, 2).value();
+    EXPECT_GT(as_all - as_half, 16 * 3e-3);
 }
 
 TEST(SharedCores, EveryCollectiveOfALayerWaits) {

@@ -2,12 +2,14 @@
 // published rows where they are at hand.
 #include "sim/validate/validate.hpp"
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
 #include "sim/validate/ablate_text.hpp"
+#include "sim/validate/calibrate.hpp"
 #include "sim/validate/validate_json.hpp"
 #include "sim/validate/validate_text.hpp"
 
@@ -23,6 +25,13 @@ TEST(Score, ErrorsOfThreePairs) {
     EXPECT_NEAR(s.median_ape, 0.1, 1e-12);
     EXPECT_NEAR(s.p90_ape, 0.1 + 0.8 * 0.1, 1e-12);  // between the second and the third
     EXPECT_EQ(score_errors({}).compared, 0);
+}
+
+TEST(Calibrate, OneRowLeavesTheHostAsUncertainAsBefore) {
+    const std::vector<double> exact = {0.0}, two = {0.3, -0.3}, many(99, 0.1);
+    EXPECT_DOUBLE_EQ(factor_sigma(0.4, exact), 0.4);
+    EXPECT_DOUBLE_EQ(factor_sigma(0.4, two), std::sqrt((0.16 + 0.09 + 0.09) / 2));
+    EXPECT_NEAR(factor_sigma(0.4, many), 0.1, 0.01);
 }
 
 TEST(Score, KendallCountsPairsWithinGroupsOnly) {

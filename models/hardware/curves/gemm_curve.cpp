@@ -131,8 +131,9 @@ double gemm_seconds(const GemmCurve& curve, const GemmShape& shape) {
         ends[i] = curve.prologue_s + curve.epilogue_s * (tile.m * tile.n / (128.0 * 128.0));
     }
     double best = std::numeric_limits<double>::infinity();
+    const bool splits = m * n * k * batch >= curve.least_split;
     for (const int split : kSplits) {
-        if (split > 1 && k / split < kSmallestSlice) break;
+        if (split > 1 && (!splits || k / split < kSmallestSlice)) break;
         const double slice = 32.0 * whole(k / split / 32.0);
         double compute = std::numeric_limits<double>::infinity();
         for (std::size_t i = first; i < kGemmTiles; ++i) {

@@ -7,10 +7,11 @@
 //   waves = (1 - slack) ceil(tiles s / sms) + slack max(1, tiles s / sms)
 //   memory = (far + near / cache_gain) / bandwidth
 //
-// minimised over tile sizes TM x TN and split-k factors s. Wave and tile quantisation: NVIDIA, "Matrix
-// Multiplication Background User's Guide", sections 3-4; split-k and stream-k tiles: Osama et al. 2023; a
-// tile's epilogue does not overlap its own main loop: NVIDIA/cutlass, media/docs/efficient_gemm.md. The form
-// and the parameters of the shipped profiles were chosen on measured tables (docs/results/fit.md).
+// minimised over tile sizes TM x TN and split-k factors s (s = 1 below `least_split`). Wave and tile
+// quantisation: NVIDIA, "Matrix Multiplication Background User's Guide", sections 3-4; split-k and stream-k
+// tiles: Osama et al. 2023; a tile's epilogue does not overlap its own main loop: NVIDIA/cutlass,
+// media/docs/efficient_gemm.md. The form and the parameters of the shipped profiles were chosen on measured
+// tables (docs/results/fit.md).
 //
 // Which bytes come from the level-2 cache. A cache keeps what was touched within its size, so an operand is
 // near where everything touched since its last use fits. The left operand was written by the kernel before,
@@ -37,9 +38,12 @@ struct GemmCurve {
     double prologue_s = 0;    // start and end of a tile
     double bandwidth = 1e12;  // bytes/s of device memory as a matrix product uses it
     double split_s = 0;       // the reduction after split-k
-    double blend = 2;         // how compute and memory overlap, >= 1
-    double throttle = 0;      // sustained load, see throttled()
-    double slack = 0;         // 0: whole waves; towards 1: a persistent scheduler fills the last wave
+    // m n k from which on the library considers split-k. On L40S and RTX PRO 6000 cuBLAS does from 128^3: at
+    // n = 32, k = 8192 a product of 7 rows takes 35.6 us, one of 8 rows 4.8 us.
+    double least_split = 0;
+    double blend = 2;     // how compute and memory overlap, >= 1
+    double throttle = 0;  // sustained load, see throttled()
+    double slack = 0;     // 0: whole waves; towards 1: a persistent scheduler fills the last wave
     // Rows off a 128-byte boundary (n or k) cost c times `unaligned`. The matrices of a batched product whose
     // n or k is not a multiple of 16 bytes start off a 16-byte boundary too, where cuBLAS does not use its
     // vectorised tensor-core kernels (cuBLAS Library User Guide, "Tensor Core Usage"): c times `scalar`.

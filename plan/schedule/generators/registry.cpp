@@ -32,11 +32,11 @@ std::vector<std::string> schedule_names() {
 }
 
 Result<const ScheduleGenerator*> find_schedule(std::string_view name) {
-    for (const ScheduleGenerator* generator : table()) {
-        if (generator->info().name == name) return generator;
-    }
+    static const std::vector<std::string> names = schedule_names();
+    if (const auto found = std::find(names.begin(), names.end(), name); found != names.end())
+        return table()[static_cast<std::size_t>(found - names.begin())];
     return Error{ErrorCode::Usage, "unknown schedule '" + std::string(name) + "'", "schedule",
-                 unknown_name_hint(name, schedule_names())};
+                 unknown_name_hint(name, names)};
 }
 
 Result<ComputeOrder> generate_order(std::string_view name, const ScheduleShape& shape,

@@ -200,6 +200,43 @@ TEST(Stragglers, WaitsInsideOfComputesAreNotARanksOwn) {
     EXPECT_NE(describe(arrivals).front().find("than the others with the same work"), std::string::npos);
 }
 
+// ---- without a trace: own times of each step
+
+RankPace pace(int rank, int pipeline_rank, double own_s, double third_s = 0) {
+    RankPace one{rank, pipeline_rank, std::vector<double>(8, own_s)};
+    if (third_s > 0) one.own_s[2] = third_s;
+    return one;
+}
+
+TEST(Stragglers, PaceNamesTheReplicaThatTakesLonger) {
+    const Arrivals arrivals = analyze_pace({pace(0, 0, 0.1), pace(1, 0, 0.3), pace(2, 0, 0.12)}, 0.35);
+    EXPECT_EQ(arrivals.stragglers, (std::vector<int>{1}));
+    ASSERT_EQ(arrivals.ranks.size(), 3U);
+    EXPECT_NEAR(arrivals.ranks[0].own_s, 0.1 - 0.21, 1e-12);
+    EXPECT_NEAR(arrivals.ranks[1].own_s, 0.3 - 0.11, 1e-12);
+    EXPECT_EQ(describe(arrivals).front(),
+              "rank 1 takes 190 ms longer than the others with the same work (of a step of 350 ms)");
+}
+
+TEST(Stragglers, PaceDoesNotJudgeStagesByEachOther) {
+    // Stage 1 has the head: 60 % more work, on both of its replicas.
+    EXPECT_TRUE(analyze_pace({pace(0, 0, 0.1), pace(1, 0, 0.1), pace(2, 1, 0.16), pace(3, 1, 0.16)}, 0.2)
+                    .stragglers.empty());
+    // Without replicas nothing tells a slow processor from a larger stage.
+    EXPECT_TRUE(analyze_pace({pace(0, 0, 0.1), pace(1, 1, 0.3)}, 0.3).ranks.empty());
+    EXPECT_TRUE(analyze_pace({pace(0, 0, 0.1)}, 0.1).ranks.empty());
+    EXPECT_TRUE(analyze_pace({{0, 0, {}}, {1, 0, {}}}, 0.1).ranks.empty());
+    EXPECT_TRUE(analyze_pace({}, 0).ranks.empty());
+}
+
+TEST(Stragglers, PaceForgivesOneStepAndSmallDelays) {
+    EXPECT_TRUE(analyze_pace({pace(0, 0, 0.1), pace(1, 0, 0.1, 5.0)}, 0.2).stragglers.empty());
+    EXPECT_TRUE(analyze_pace({pace(0, 0, 0.100), pace(1, 0, 0.104)}, 0.1).stragglers.empty());  // 4 %
+    const std::vector<RankPace> short_steps = {pace(0, 0, 0.001), pace(1, 0, 0.003)};
+    EXPECT_EQ(analyze_pace(short_steps, 0.004).stragglers, (std::vector<int>{1}));
+    EXPECT_TRUE(analyze_pace(short_steps, 0.004, {.least_s = kPreempted_s}).stragglers.empty());
+}
+
 TEST(Overlay, DrawsBothOnOneAxis) {
     Trace predicted = hand::run(hand::gpipe(2, 3), {20'000'000, 40'000'000}, 2);
     Trace measured = with_replicas(hand::run(hand::gpipe(2, 3), {22'000'000, 44'000'000}, 3));

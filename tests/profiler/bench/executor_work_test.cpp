@@ -61,6 +61,7 @@ std::map<Call, int> calls_run(const PlanDocument& document) {
     const auto trained = train(document, options, *transport, *timed,
                                [&](const StepResult& step) { log.switch_on(step.step == 0); });
     EXPECT_TRUE(trained);
+    log.keep();
     std::map<Call, int> calls;
     for (const auto& [call, seconds] : log.calls()) {
         const std::string kernel(call.kernel);

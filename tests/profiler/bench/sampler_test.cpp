@@ -1,5 +1,7 @@
 #include "profiler/bench/sampler.hpp"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "models/hardware/sample_statistics.hpp"
@@ -66,6 +68,58 @@ TEST(Sampler, EndsWithThePointsShareAndWithTheBudget) {
     EXPECT_FALSE(sampler.measure(late, noisy));
     EXPECT_TRUE(late.values.empty());
     EXPECT_LT(fake.now, 100 + 0.2 + 0.05);
+}
+
+// A neighbour makes everything take 1.8 times as long in the first part of each forty milliseconds.
+struct Neighbour {
+    FakeClock fake;
+    double share = 0.5;
+    [[nodiscard]] bool works() const { return std::fmod(fake.now, 0.04) < share * 0.04; }
+    double take(double seconds) {
+        seconds *= works() ? 1.8 : 1;
+        fake.now += seconds;
+        return seconds;
+    }
+};
+
+TEST(Sampler, TakesSamplesAgainThatANeighbourDisturbed) {
+    Neighbour machine;
+    Pace pace([&] { return machine.take(2e-5); });
+    pace.settle(machine.fake.clock(), 0.1);
+    Sampler sampler(machine.fake.clock(), {}, 1e9, nullptr);
+    sampler.watch(&pace);
+    SampleSeries point;
+    ASSERT_TRUE(sampler.measure(point, [&](std::int64_t) { machine.take(5e-4); }));
+    EXPECT_GE(static_cast<int>(point.values.size()), SamplingOptions{}.least);
+    for (const double v : point.values)
+        EXPECT_NEAR(v, 5e-4, 1e-9);
+    EXPECT_NEAR(pace.best_s(), 2e-5, 1e-12);
+    EXPECT_GT(pace.share_disturbed(), 0.2);
+}
+
+TEST(Sampler, DisturbedSamplesAreBroughtToTheMachinesOwnPace) {
+    Neighbour machine;
+    Pace pace([&] { return machine.take(2e-5); });
+    pace.settle(machine.fake.clock(), 0.1);
+    machine.share = 1;  // from now on the neighbour never rests
+    Sampler sampler(machine.fake.clock(), {}, 1e9, nullptr);
+    sampler.watch(&pace);
+    SampleSeries point;
+    ASSERT_TRUE(sampler.measure(point, [&](std::int64_t) { machine.take(5e-4); }));
+    EXPECT_GE(static_cast<int>(point.values.size()), SamplingOptions{}.least);
+    EXPECT_NEAR(median_of(point.values), 5e-4, 1e-9);
+}
+
+TEST(Pace, AnInstantOfARaisedClockCountsForNothing) {
+    FakeClock fake;
+    int probes = 0;
+    Pace pace([&] { return ++probes == 3 ? 1e-5 : 2e-5; });
+    for (int i = 0; i < 100; ++i)
+        pace.undisturbed();
+    EXPECT_DOUBLE_EQ(pace.best_s(), 2e-5);
+    EXPECT_TRUE(pace.undisturbed());
+    EXPECT_DOUBLE_EQ(pace.share_disturbed(), 0);
+    EXPECT_TRUE(Pace{}.undisturbed());
 }
 
 TEST(Sampler, StopsWhenItIsTold) {

@@ -43,5 +43,21 @@ TEST(Patience, GivesSharedCoresAway) {
     EXPECT_LT(share, 0.3);
 }
 
+// A profile's team among more processes than cores: its messages must take what those of two ranks take.
+TEST(Patience, ATeamWithCoresOfItsOwnNeverSleeps) {
+    set_shared_cores(true);
+    {
+        const OwnCores own;
+        EXPECT_FALSE(shared_cores());
+    }
+    EXPECT_TRUE(shared_cores());
+    set_shared_cores(false);
+    {
+        const OwnCores own;
+        EXPECT_FALSE(shared_cores());
+    }
+    EXPECT_FALSE(shared_cores());
+}
+
 }  // namespace
 }  // namespace tw

@@ -53,11 +53,13 @@ TEST(Launch, SlurmStartsATaskADevice) {
 }
 
 TEST(Launch, RanksThatSaveAreToldAheadOfTheirEnd) {
-    LaunchOptions options = options_for(LaunchTarget::Slurm);
-    options.words.insert(options.words.end(), {"--checkpoint", "ckpt"});
-    const auto text = launch_file(plan_on("h100:16", 2, 4, 2), options);
-    ASSERT_TRUE(text);
-    EXPECT_NE(text->find("#SBATCH --signal=USR1@120\n"), std::string::npos) << *text;
+    for (const char* option : {"--checkpoint", "--trace"}) {
+        LaunchOptions options = options_for(LaunchTarget::Slurm);
+        options.words.insert(options.words.end(), {option, "there"});
+        const auto text = launch_file(plan_on("h100:16", 2, 4, 2), options);
+        ASSERT_TRUE(text);
+        EXPECT_NE(text->find("#SBATCH --signal=USR1@120\n"), std::string::npos) << *text;
+    }
 }
 
 TEST(Launch, NodesOfSeveralSizesAreAHeterogeneousJob) {

@@ -1,44 +1,13 @@
-#include "real_exec/runtime/stragglers.hpp"
+#include "plan/trace/stragglers.hpp"
 
 #include <gtest/gtest.h>
 
-#include "plan/trace/stragglers.hpp"
 #include "plan/trace/trace_json.hpp"
 #include "tests/real_exec/runtime/train_harness.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace tw {
 namespace {
-
-RankPace pace(int rank, int pipeline_rank, double busy_s, double first_s = 0) {
-    RankPace one{rank, pipeline_rank, std::vector<double>(8, busy_s)};
-    if (first_s > 0) one.busy_s[0] = first_s;
-    return one;
-}
-
-TEST(Stragglers, AReplicaThatIsSlowerThanItsPeersIsNamed) {
-    const auto note = name_straggler({pace(0, 0, 0.1), pace(1, 0, 0.3), pace(2, 0, 0.1)});
-    ASSERT_TRUE(note);
-    EXPECT_EQ(
-        *note,
-        "rank 1 holds the others up: it is busy for 300.0 ms a step, those with the same work for 100.0 ms "
-        "at most");
-}
-
-TEST(Stragglers, ALargerStageIsNone) {
-    // Stage 1 has the head: 60 % more work, on both of its replicas.
-    EXPECT_FALSE(name_straggler({pace(0, 0, 0.1), pace(1, 0, 0.1), pace(2, 1, 0.16), pace(3, 1, 0.16)}));
-    EXPECT_FALSE(name_straggler({pace(0, 0, 0.1), pace(1, 1, 0.16)}));
-    EXPECT_TRUE(name_straggler({pace(0, 0, 0.1), pace(1, 1, 0.3)}));
-}
-
-TEST(Stragglers, OneSlowStepAndShortRunsAreNone) {
-    EXPECT_FALSE(name_straggler({pace(0, 0, 0.1), pace(1, 0, 0.1, 5.0)}));
-    EXPECT_FALSE(name_straggler({pace(0, 0, 0.1), {1, 0, {0.3, 0.3, 0.3}}}));
-    EXPECT_FALSE(name_straggler({pace(0, 0, 0.001), pace(1, 0, 0.003)}));  // a preempted process
-    EXPECT_FALSE(name_straggler({pace(0, 0, 0.1)}));
-    EXPECT_FALSE(name_straggler({}));
-}
 
 // A rank that sleeps is found in the trace, wherever the others wait for it: at their all-reduce, for its
 // activations and gradients, inside of tensor-parallel layers, for its shard of the parameters.
@@ -73,6 +42,23 @@ TEST(Stragglers, TracesOfRunsNameTheSlowRankAlone) {
             }
         }
     }
+}
+
+// The note at a run's end and the trace of the same run name the same rank, by the same excess.
+TEST(Stragglers, ARunsNoteAndItsTraceAgree) {
+    const TemporaryFolder folder;
+    testing::RunSetup setup;
+    setup.mesh = {.dp = 3};
+    setup.global_batch = 12;
+    TrainOptions options = testing::options_of(6);
+    options.trace = (folder.path() / "trace.json").string();
+    options.faults = {{.kind = Fault::Kind::Slow, .rank = 1, .ms = 300}};
+    const TrainResult run = testing::run_threads(testing::document_of(setup), options);
+    ASSERT_EQ(run.notes.size(), 1U);
+    EXPECT_EQ(run.notes.front().find("rank 1 takes "), 0U) << run.notes.front();
+    const auto trace = read_trace(options.trace);
+    ASSERT_TRUE(trace) << to_string(trace.errors());
+    EXPECT_EQ(analyze_arrivals(*trace, {.least_s = kPreempted_s}).stragglers, (std::vector<int>{1}));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST(ReportText, Golden) {
     const SimulationReport report = sample();
     EXPECT_EQ(report_text(report, options), summary(report.plan) + R"(
 
-step time     2.00 s (80 %: 1.87 s to 2.13 s), from barrier to barrier
+step time     2.00 s (80 %: 1.88 s to 2.13 s), from barrier to barrier
 one step      2.50 s alone
 throughput    50.0k tokens/s, 25 samples/s
 utilisation   MFU 40.0 %, HFU 53.0 % (Megatron: causal half, head included)
