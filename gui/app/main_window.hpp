@@ -70,6 +70,7 @@ class MainWindow : public QMainWindow {
 
   protected:
     void closeEvent(QCloseEvent* event) override;
+    void wait_for_work();
     void dragEnterEvent(QDragEnterEvent* event) override;
     void dropEvent(QDropEvent* event) override;
 
@@ -115,6 +116,7 @@ class MainWindow : public QMainWindow {
     Workbench workbench_;
     std::unique_ptr<ActionSet> actions_;
     bool keeps_settings_;
+    bool closing_ = false, close_now_ = false;  // asked to close once, twice
     std::vector<Panel*> panels_;
     std::vector<QDockWidget*> docks_;
     SetupPanel* setup_ = nullptr;

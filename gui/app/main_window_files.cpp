@@ -9,6 +9,7 @@
 #include <QMenu>
 #include <QMimeData>
 #include <QSettings>
+#include <QStatusBar>
 #include <QTableView>
 #include <QTimer>
 
@@ -207,18 +208,38 @@ void MainWindow::open_last_session() {
 }
 
 // What runs is told to end and delivers what it has; then everything is kept for the next start.
-void MainWindow::closeEvent(QCloseEvent* event) {
-    workbench_.cancel();
-    if (run_->running()) run_->stop();
+// A step may take long: the run is waited for until it has written its trace, or until the user closes again.
+void MainWindow::wait_for_work() {
+    constexpr int kPoll_ms = 20, kMost_ms = 600'000;
+    const auto busy = [this] { return workbench_.jobs().busy() || run_->running(); };
+    if (!busy()) return;
+    if (run_->running())
+        statusBar()->showMessage(
+            tr("The run ends after its step and writes its trace. Close again to give it up."));
+    setEnabled(false);
     QEventLoop loop;
     QTimer poll;
-    int left = 200;  // of 20 ms
+    int left = kMost_ms / kPoll_ms;
     connect(&poll, &QTimer::timeout, &loop, [&] {
-        if ((!workbench_.jobs().busy() && !run_->running()) || --left == 0) loop.quit();
+        if (!busy() || close_now_ || --left == 0) loop.quit();
     });
-    poll.start(20);
-    if (workbench_.jobs().busy() || run_->running()) loop.exec(QEventLoop::ExcludeUserInputEvents);
-    poll.stop();
+    poll.start(kPoll_ms);
+    loop.exec();
+    statusBar()->clearMessage();
+    setEnabled(true);
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+    if (closing_) {
+        close_now_ = true;
+        event->ignore();
+        return;
+    }
+    closing_ = true;
+    workbench_.cancel();
+    if (run_->running() && !run_->stopping()) run_->stop();
+    wait_for_work();
+    closing_ = close_now_ = false;
     if (keeps_settings_) {
         write_settings();
         if (!workbench_.plans().empty() || !workbench_.setup().model.empty())

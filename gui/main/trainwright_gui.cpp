@@ -2,6 +2,7 @@
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QSettings>
+#include <algorithm>
 #include <cstdio>
 
 #include <malloc.h>
@@ -22,9 +23,11 @@ bool has_word(int argc, char** argv, const char* word) {
     return false;
 }
 
-// Before there is an application: pictures need no display, and a scale is Qt's own business.
+// Before there is an application: pictures and answers need no display, and a scale is Qt's own business.
 void prepare_environment(int argc, char** argv) {
-    if ((has_word(argc, argv, "--screenshot") || has_word(argc, argv, "--keys")) &&
+    static constexpr const char* kWithoutDisplay[] = {"--screenshot", "--keys",    "--help",
+                                                      "-h",           "--version", "-v"};
+    if (std::ranges::any_of(kWithoutDisplay, [&](const char* word) { return has_word(argc, argv, word); }) &&
         qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM"))
         qputenv("QT_QPA_PLATFORM", "offscreen");
     for (int i = 1; i < argc; ++i) {

@@ -2,18 +2,54 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 namespace tw {
 namespace {
 
 constexpr std::size_t kFewTasks = 24;  // of a column: counted one by one
+constexpr std::size_t kAtOnce = 6;     // of these: without asking each whether it is the last
 
 // std::floor is a call where the processor's own instruction may not be used.
 double floor_of(double x) {
     const auto whole = static_cast<double>(static_cast<std::int64_t>(x));
     return whole > x ? whole - 1 : whole;
 }
+
+// What fills most of the few tasks of a column. Only kinds that were added are ever looked at, so that a
+// column costs its tasks and nothing else.
+class Tally {
+  public:
+    // `counts`: 1, or 0 for a task that is only looked at.
+    void add(TaskKind kind, SimTime duration, std::int64_t counts) {
+        total_[static_cast<std::size_t>(kind)] += (duration + 1) * counts;  // instants count too
+        kinds_ |= 1U << static_cast<unsigned>(kind);
+    }
+    void take_away(TaskKind kind, SimTime duration) {
+        total_[static_cast<std::size_t>(kind)] -= duration + 1;
+    }
+    // The first of the largest; the tally is empty afterwards.
+    TaskKind most() {
+        auto best = static_cast<std::size_t>(std::countr_zero(kinds_));
+        SimTime largest = total_[best];
+        total_[best] = 0;
+        for (unsigned left = kinds_ & (kinds_ - 1); left != 0; left &= left - 1) {
+            const auto k = static_cast<std::size_t>(std::countr_zero(left));
+            best = total_[k] > largest ? k : best;
+            largest = std::max(largest, total_[k]);
+            total_[k] = 0;
+        }
+        kinds_ = 0;
+        return static_cast<TaskKind>(best);
+    }
+    void clear() { static_cast<void>(most()); }
+
+  private:
+    static_assert(kTaskKinds <= 32);
+    std::array<SimTime, kTaskKinds> total_{};
+    unsigned kinds_ = 0;
+};
 
 }  // namespace
 
@@ -26,6 +62,10 @@ void cells_of(const TraceModel& model, std::uint32_t lane_index, const TimeWindo
     const double scale = window.pixels_per_ps();
     const double ps_per_pixel = 1 / scale;
     const auto x_of = [&](SimTime t) { return static_cast<double>(t - window.begin) * scale; };
+    const auto is_wide = [&](std::size_t t) {
+        return static_cast<double>(finish[t] - start[t]) * scale >= kLeastWidth;
+    };
+    Tally tally;
     // A task at the very end of the window touches it.
     std::size_t i = model.first_ending_after(lane, window.begin);
     while (i < lane.end && start[i] <= window.end) {
@@ -40,14 +80,35 @@ void cells_of(const TraceModel& model, std::uint32_t lane_index, const TimeWindo
         const double column = floor_of(x0);
         const auto next = window.begin + static_cast<SimTime>((column + 1) * ps_per_pixel) + 1;
         const SimTime stop = std::min(std::max(next, start[i]), window.end + 1);
-        std::size_t j = i + 1;
+        std::size_t j = i;
         const std::size_t near = std::min<std::size_t>(lane.end, i + kFewTasks);
-        while (j < near && start[j] < stop)
-            ++j;
-        if (j == near && j < lane.end && start[j] < stop)
+        tally.add(kind[j], finish[j] - start[j], 1);
+        ++j;
+        if (j + kAtOnce <= near) {
+            // How many there are nobody can guess, the processor least: all are looked at, some count.
+            std::size_t within = 0;
+            for (std::size_t n = 0; n < kAtOnce; ++n) {
+                const std::int64_t counts = start[j + n] < stop ? 1 : 0;
+                tally.add(kind[j + n], finish[j + n] - start[j + n], counts);
+                within += static_cast<std::size_t>(counts);
+            }
+            j += within;
+        }
+        for (; j < near && start[j] < stop; ++j)
+            tally.add(kind[j], finish[j] - start[j], 1);
+        TaskKind most{};
+        if (j == near && j < lane.end && start[j] < stop) {
+            tally.clear();
             j = model.detail().first_starting_at(start, j, lane.end, stop);
-        if (j - 1 > i && static_cast<double>(finish[j - 1] - start[j - 1]) * scale >= kLeastWidth) --j;
-        const TaskKind most = model.detail().dominant(start, finish, kind, i, j);
+            if (is_wide(j - 1)) --j;
+            most = model.detail().dominant(start, finish, kind, i, j);
+        } else {
+            if (j - 1 > i && is_wide(j - 1)) {
+                --j;
+                tally.take_away(kind[j], finish[j] - start[j]);
+            }
+            most = tally.most();
+        }
         cells.push_back(
             {column, column + 1, static_cast<TaskId>(i), static_cast<std::uint32_t>(j - i), most, true});
         i = j;

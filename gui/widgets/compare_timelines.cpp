@@ -56,6 +56,13 @@ struct CompareTimelines::State {
         follow(0);
     }
 
+    // A time lies in the same column of pixels in both.
+    void share_names_width() {
+        const int widest = std::max(views[0]->needed_names_width(), views[1]->needed_names_width());
+        for (TimelineView* const view : views)
+            view->set_least_names_width(widest);
+    }
+
     // The other half shows the same span of its own time.
     void follow(int leader) {
         if (!locked || syncing) return;
@@ -135,6 +142,7 @@ CompareTimelines::CompareTimelines(QWidget* parent) : QWidget(parent), s_(std::m
         splitter->addWidget(half);
         TimelineView* const view = s_->views[h];
         connect(view, &TimelineView::visible_changed, this, [this, h] { s_->follow(h); });
+        connect(view, &TimelineView::needed_names_width_changed, this, [this] { s_->share_names_width(); });
         connect(view, &TimelineView::task_selected, this,
                 [this, h](TaskId task) { s_->select_partner(h, task); });
         connect(view, &TimelineView::status_text, this, &CompareTimelines::status_text);

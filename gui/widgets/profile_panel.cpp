@@ -70,6 +70,8 @@ ProfilePanel::ProfilePanel(Workbench& workbench, const ActionSet& actions, QWidg
     curves_ = new Plot(tr("Fitted curves"));
     residuals_ = new Plot(tr("Residuals of the samples"));
     curves_->set_empty_text(tr("Not in this profile."));
+    list_->setTextElideMode(Qt::ElideMiddle);
+    list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     residuals_->set_empty_text(tr("This profile holds no raw samples."));
     actions.attach(curves_, ActionContext::Plot);
     actions.attach(residuals_, ActionContext::Plot);
@@ -132,6 +134,8 @@ void ProfilePanel::fill_list() {
         list_->addItem(QFileInfo(opened.path).fileName());
     for (const DocumentSummary& summary : workbench_.imported())
         list_->addItem(QString::fromStdString(summary.facts.front().second).section('/', -1));
+    for (int i = 0; i < list_->count(); ++i)
+        list_->item(i)->setToolTip(list_->item(i)->text());  // long ones are shortened
     list_->setCurrentRow(row);
 }
 
@@ -194,6 +198,7 @@ void ProfilePanel::show_chart() {
                [](double v) { return QString::fromStdString(format_short_count(v)); }};
     PlotAxis y{QString::fromStdString(chart.unit), true,
                [unit = chart.unit](double v) { return QString::fromStdString(format_rate(v, unit)); }};
+    curves_->set_empty_text(tr("Not in this profile."));
     curves_->show_series(std::move(curves), x, std::move(y));
     residuals_->setVisible(chart.has_samples());
     residuals_->show_series(std::move(residuals), x, {tr("measured / predicted, ln %"), false, {}});
@@ -212,6 +217,7 @@ void ProfilePanel::show_import(std::size_t index) {
     charts_.clear();
     chart_->setEnabled(false);
     title_->setText(QString::fromStdString(summary.kind + ": " + summary.title));
+    curves_->set_empty_text(tr("No curves: what this file says is in the table."));
     curves_->show_series({}, {}, {});
     residuals_->hide();
     facts_->set_columns({{tr("Fact")}, {tr("Value")}});

@@ -121,8 +121,10 @@ RunPanel::RunPanel(Workbench& workbench, const ActionSet& actions, QWidget* pare
 RunPanel::~RunPanel() {
     if (process_ == nullptr) return;
     process_->disconnect(this);
-    stop();
-    if (!process_->waitForFinished(2000)) process_->kill();
+    // Asked, then told: killed, it would leave its ranks behind.
+    if (!stopping_) stop();
+    if (!process_->waitForFinished(2000)) stop();
+    if (!process_->waitForFinished(5000)) process_->kill();
     process_->waitForFinished(1000);
 }
 
@@ -197,7 +199,8 @@ void RunPanel::start() {
 void RunPanel::stop() {
     if (!running()) return;
     if (process_->processId() > 0) ::kill(static_cast<pid_t>(process_->processId()), SIGINT);
-    status_->setText(tr("stopping"));
+    stopping_ = true;
+    follow();
 }
 
 void RunPanel::ended(int code, bool crashed) {
@@ -207,6 +210,7 @@ void RunPanel::ended(int code, bool crashed) {
     read_metrics();
     process_->deleteLater();
     process_ = nullptr;
+    stopping_ = false;
     const bool succeeded = code == 0 && !crashed;
     if (!succeeded && code != 130) {
         const QString last = log_->toPlainText().section('\n', -1);
@@ -309,7 +313,12 @@ void RunPanel::follow() {
     stop_->setEnabled(running());
     launch_->setEnabled(any);
     trace_->setEnabled(!last_trace_.isEmpty() && !running());
-    if (running()) status_->setText(tr("running"));
+    stop_->setText(stopping_ ? tr("End at once") : tr("Stop"));
+    stop_->setToolTip(stopping_ ? tr("Ctrl+Shift+F5: without its checkpoint and trace")
+                                : tr("Ctrl+Shift+F5"));
+    if (running())
+        status_->setText(stopping_ ? tr("stopping: it ends after its step and writes what it has")
+                                   : tr("running"));
 }
 
 void RunPanel::paint_view(QPainter& painter, const QSize& size) {

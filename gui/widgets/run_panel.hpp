@@ -29,8 +29,9 @@ class RunPanel : public Panel {
     ~RunPanel() override;
 
     void start();
-    void stop();  // by an interrupt: the run writes what it keeps
+    void stop();  // asks: the run ends after its step and writes what it keeps; called again: ends it at once
     [[nodiscard]] bool running() const;
+    [[nodiscard]] bool stopping() const { return stopping_; }
     [[nodiscard]] std::size_t steps_done() const { return step_numbers_.size(); }  // of the last run
     void write_launch_file();                                                      // asks where
     void write_launch_file(const QString& path);
@@ -60,8 +61,9 @@ class RunPanel : public Panel {
     Plot *loss_ = nullptr, *time_ = nullptr;
     QTimer* poll_ = nullptr;
     QProcess* process_ = nullptr;
-    QString folder_;   // of the last run
-    qint64 read_ = 0;  // bytes of metrics.jsonl
+    bool stopping_ = false;  // it was asked to end
+    QString folder_;         // of the last run
+    qint64 read_ = 0;        // bytes of metrics.jsonl
     std::vector<double> step_numbers_, losses_, step_times_;
     double predicted_s_ = 0;  // step time; 0: for other devices, or not known
     QString last_trace_;

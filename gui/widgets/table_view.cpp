@@ -57,6 +57,15 @@ void TableView::fit_columns(int stretched) {
         if (c != stretched) others += columnWidth(c);
     }
     if (stretched < 0) return;
+    // Where all does not fit, nothing but the stretched one is wider than a quarter of the view.
+    if (others + content_width(stretched) > viewport()->width()) {
+        others = 0;
+        for (int c = 0; c < model()->columnCount(); ++c) {
+            if (isColumnHidden(c) || c == stretched) continue;
+            setColumnWidth(c, std::min(columnWidth(c), std::max(least_width(), viewport()->width() / 4)));
+            others += columnWidth(c);
+        }
+    }
     setColumnWidth(stretched, std::max(least_width(), viewport()->width() - others));
     horizontalScrollBar()->setValue(0);
 }

@@ -3,6 +3,7 @@
 #include <QPainter>
 #include <QPainterPath>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -48,10 +49,10 @@ class RowRaster {
   public:
     RowRaster(const Pixels& image, const CellRow& row, const TimelineStyle& style)
         : image_(image), row_(row), style_(style), scale_(image.scale) {
-        top_ = static_cast<int>(std::lround(row.rect.top() * scale_));
-        bottom_ = static_cast<int>(std::lround(row.rect.bottom() * scale_));
-        left_ = std::max(0, static_cast<int>(std::lround(row.rect.left() * scale_)));
-        right_ = std::min(image.width, static_cast<int>(std::lround(row.rect.right() * scale_)));
+        top_ = image.device(row.rect.top());
+        bottom_ = image.device(row.rect.bottom());
+        left_ = std::max(image.left, image.device(row.rect.left()));
+        right_ = std::min(image.right, image.device(row.rect.right()));
         bar_ = std::max(1, static_cast<int>(std::lround((bottom_ - top_) * 0.12)));
         stripe_ = scale_ >= 1.5 ? 2 : 1;
         background_ = style.background.rgb();
@@ -65,7 +66,7 @@ class RowRaster {
         const auto bytes = static_cast<std::size_t>(right_ - left_) * sizeof(QRgb);
         std::array<int, kPeriod> drawn{};
         drawn.fill(-1);
-        for (int y = std::max(0, top_); y < std::min(bottom_, image_.height); ++y) {
+        for (int y = std::max(image_.top, top_); y < std::min(bottom_, image_.bottom); ++y) {
             Line line{(y - top_) % kPeriod, y - top_ < bar_, bottom_ - y <= bar_};
             QRgb* const pixels = image_.line(y) + left_;
             if (!edges_ || (!line.top && !line.bottom)) {
@@ -115,12 +116,6 @@ class RowRaster {
             span.kind = cell.kind;
             span.merged = cell.merged;
             span.outlined = !cell.merged && span.x1 - span.x0 >= 4 * stripe_;
-            // Merged columns of one kind are one span.
-            if (span.merged && !spans_.empty() && spans_.back().merged && spans_.back().x1 == span.x0 &&
-                spans_.back().fill == span.fill) {
-                spans_.back().x1 = span.x1;
-                continue;
-            }
             // Lines that look alike are drawn once: how many looks are there?
             if (span.merged) {
                 period_ = std::max(period_, 2 * stripe_);
@@ -144,8 +139,9 @@ class RowRaster {
                 // A merged column: a checker of its colour and a darker one, whatever its kind.
                 const int shift = stripe_ - 1;
                 const int odd = line.phase >> shift;
+                const std::array<QRgb, 2> both = {span.fill, span.dark};
                 for (int x = span.x0; x < span.x1; ++x)
-                    pixels[x] = ((((x + left_) >> shift) + odd) & 1) == 0 ? span.fill : span.dark;
+                    pixels[x] = both[static_cast<std::size_t>((((x + left_) >> shift) + odd) & 1)];
                 continue;
             }
             switch (span.pattern) {
@@ -251,13 +247,6 @@ void draw_shape(QPainter& painter, const QRectF& rect, TaskKind kind, bool pale,
 }
 
 }  // namespace
-
-Pixels::Pixels(QImage& image)
-    : first(image.bits()),
-      stride(image.bytesPerLine()),
-      width(image.width()),
-      height(image.height()),
-      scale(image.devicePixelRatio()) {}
 
 void draw_cells(const Pixels& pixels, const CellRow& row, const TimelineStyle& style) {
     RowRaster(pixels, row, style).draw();

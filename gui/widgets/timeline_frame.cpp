@@ -91,26 +91,9 @@ void TimelineScene::paint_name(QPainter& painter, const TrackRow& row, const QRe
     }
 }
 
-void TimelineScene::paint_frame(QPainter& painter) const {
+void TimelineScene::paint_ruler(QPainter& painter) const {
     painter.save();
-    painter.fillRect(QRectF(0, 0, names_width, size.height()), style.background);
-    painter.fillRect(ruler(), style.background);
-    const auto names_in = [&](bool above) {
-        QRectF area = above ? pinned() : plot();
-        area.setLeft(0);
-        area.setWidth(names_width);
-        if (area.isEmpty()) return;
-        painter.setClipRect(area);
-        for (const TrackRow& row : above ? layout.pinned : layout.rows) {
-            if (!above && (row.bottom() < scroll || row.y > scroll + area.height())) continue;
-            paint_name(painter, row, area);
-        }
-    };
-    names_in(false);
-    names_in(true);
-    painter.setClipping(false);
-
-    // The ruler.
+    painter.fillRect(QRectF(0, 0, size.width(), ruler_height), style.background);
     painter.setFont(style.small_font);
     const QFontMetricsF metrics(style.small_font);
     const QRectF area = ruler();
@@ -123,8 +106,7 @@ void TimelineScene::paint_frame(QPainter& painter) const {
     painter.setClipRect(area);
     for (const TimeTick& tick : ticks) {
         const double x = area.left() + std::floor(tick.x) + 0.5;
-        painter.setPen(QPen(style.faint, 1));
-        painter.drawLine(QPointF(x, area.bottom() - 6), QPointF(x, area.bottom()));
+        painter.fillRect(QRectF(x - 0.5, area.bottom() - 6, 1, 6), style.faint);
         painter.setPen(style.ink);
         const QString label = text_of(tick.label);
         const double width = metrics.horizontalAdvance(label);
@@ -140,13 +122,10 @@ void TimelineScene::paint_frame(QPainter& painter) const {
         painter.drawLine(QPointF(x, area.bottom() - 8), QPointF(x, area.bottom()));
     }
     painter.setClipping(false);
-    painter.setPen(QPen(style.grid, 1));
-    painter.drawLine(QPointF(0, area.bottom() - 0.5), QPointF(size.width(), area.bottom() - 0.5));
-    painter.drawLine(QPointF(names_width - 0.5, 0), QPointF(names_width - 0.5, plot().bottom()));
-    if (layout.pinned_height > 0) {
-        painter.setPen(QPen(style.accent, 1));
-        painter.drawLine(QPointF(0, pinned().bottom() - 1), QPointF(size.width(), pinned().bottom() - 1));
-    }
+    painter.fillRect(QRectF(0, area.bottom() - 1, size.width(), 1), style.grid);
+    painter.fillRect(QRectF(names_width - 1, 0, 1, plot().bottom()), style.grid);
+    if (layout.pinned_height > 0)
+        painter.fillRect(QRectF(0, pinned().bottom() - 1, size.width(), 1), style.accent);
     // What the ruler's corner says: how much time is visible.
     painter.setPen(style.faint);
     TimeWindow span = window;
@@ -158,13 +137,36 @@ void TimelineScene::paint_frame(QPainter& painter) const {
         *model, window.span() + (format == TimeFormat::ShareOfTrace ? model->begin() : 0), format, span));
     painter.drawText(QRectF(8, 0, names_width - 14, ruler_height), Qt::AlignVCenter | Qt::AlignLeft,
                      metrics.elidedText(QStringLiteral("↔ ") + visible, Qt::ElideRight, names_width - 14));
+    painter.restore();
+}
+
+void TimelineScene::paint_frame(QPainter& painter) const {
+    painter.save();
+    painter.fillRect(QRectF(0, 0, names_width, size.height()), style.background);
+    const auto names_in = [&](bool above) {
+        QRectF area = above ? pinned() : plot();
+        area.setLeft(0);
+        area.setWidth(names_width);
+        if (area.isEmpty()) return;
+        painter.setClipRect(area);
+        for (const TrackRow& row : above ? layout.pinned : layout.rows) {
+            if (!above && (row.bottom() < scroll || row.y > scroll + area.height())) continue;
+            paint_name(painter, row, area);
+        }
+    };
+    names_in(false);
+    names_in(true);
+    painter.setClipping(false);
+
+    paint_ruler(painter);
 
     // The legend: kinds that occur.
     const QRectF strip = legend();
+    const QFontMetricsF metrics(style.small_font);
     if (!strip.isEmpty()) {
         painter.fillRect(strip, style.background);
         painter.setPen(QPen(style.grid, 1));
-        painter.drawLine(strip.topLeft(), strip.topRight());
+        painter.drawLine(QPointF(strip.left(), strip.top() + 0.5), QPointF(strip.right(), strip.top() + 0.5));
         double x = strip.left() + 8;
         painter.setFont(style.small_font);
         for (const TaskKind kind : kinds) {

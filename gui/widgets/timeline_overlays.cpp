@@ -18,6 +18,7 @@ QString text_of(std::string_view text) {
 }
 
 constexpr std::size_t kMostArrows = 1500;
+constexpr double kDashes = 8;      // pixels: narrower outlines cannot be dashed
 constexpr double kArrowRoom = 30;  // pixels between two arrows of a lane; denser ones would hide the tasks
 
 // A text on a ground of its own, so that it can be read over anything.
@@ -222,6 +223,12 @@ void TimelineScene::paint_differences(QPainter& painter) const {
             if (!alone && std::abs(worst) <= tolerance) continue;
             const QRectF place(rect.left() + cell.x0, rect.top() + 1, cell.x1 - cell.x0, rect.height() - 2);
             // Slower: a bar above. Faster: a bar below. Without a partner: both and dashed.
+            if (alone && place.width() < kDashes) {
+                // Outlines of narrow ones would hide what they are.
+                for (const double y : {place.top(), place.bottom() - 1.5})
+                    painter.fillRect(QRectF(place.left(), y, place.width(), 1.5), style.alarm);
+                continue;
+            }
             if (alone) {
                 painter.setPen(QPen(style.alarm, 1.5, Qt::DashLine));
                 painter.drawRect(place.adjusted(0.75, 0.75, -0.75, -0.75));

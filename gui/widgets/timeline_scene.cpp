@@ -6,17 +6,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/si_format.hpp"
 #include "gui/view/time_text.hpp"
 #include "gui/widgets/in_parallel.hpp"
 #include "gui/widgets/timeline_cells.hpp"
+#include "gui/widgets/timeline_labels.hpp"
 
 namespace tw::gui {
 namespace {
 
-QString text_of(const std::string& text) {
-    return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
+constexpr double kWorthThreads = 8'000;  // visible tasks from which several threads draw
 
 }  // namespace
 
@@ -163,73 +161,14 @@ void TimelineScene::paint_node(QPainter& painter, const TrackRow& row, const QRe
     }
 }
 
-void TimelineScene::paint_labels(QPainter& painter, const TrackRow& row, const QRectF& rect,
-                                 const std::vector<Cell>& cells) const {
-    QFont font = row.height >= 18 ? style.font : style.small_font;
-    const double room = row.height - 2;
-    if (row.height < 18) {
-        // Descenders and underscores stay within the row.
-        font.setPixelSize(std::max(7, static_cast<int>((row.height - 2) * 0.82)));
-    } else if (QFontMetricsF(font).height() > room) {
-        font.setPixelSize(static_cast<int>(room * 0.75));
-    }
-    painter.setFont(font);
-    const QFontMetricsF metrics(font);
-    const double digit = metrics.horizontalAdvance(QLatin1Char('8'));
-    QRgb pen = 0;
-    const auto draw = [&](double x0, double x1, TaskKind kind, const QString& text) {
-        const KindStyle& look = style.of(kind);
-        const QRgb ink = look.text;
-        // Stripes and text do not go together.
-        if (look.pattern >= Pattern::Rising && look.pattern <= Pattern::Dots) {
-            const double width = std::min(x1 - x0, metrics.horizontalAdvance(text) + 4);
-            painter.fillRect(QRectF((x0 + x1 - width) / 2, rect.top() + 1, width, rect.height() - 2),
-                             QColor::fromRgb(look.fill));
-        }
-        if (pen != ink) painter.setPen(QColor::fromRgb(ink));
-        pen = ink;
-        painter.drawText(QRectF(x0, rect.top(), x1 - x0, rect.height()), Qt::AlignCenter | Qt::TextSingleLine,
-                         text);
-    };
-    const bool own = model->source() != nullptr;
-    for (const Cell& cell : cells) {
-        if (cell.merged) continue;
-        const double x0 = rect.left() + std::max(0.0, cell.x0) + 1;
-        const double x1 = rect.left() + std::min(window.width, cell.x1);
-        const double space = x1 - x0;
-        if (space < digit + 3) continue;
-        const std::int32_t microbatch = model->microbatch(cell.first);
-        if (own && microbatch != kNoMicrobatch && space < 9 * digit) {
-            const QString number = QString::number(microbatch);
-            if (static_cast<double>(number.size()) * digit + 3 <= space) draw(x0, x1, cell.kind, number);
-            continue;
-        }
-        if (space < 4 * digit) continue;
-        const QString name = text_of(model->name(cell.first));
-        if (metrics.horizontalAdvance(name) + 4 <= space) {
-            draw(x0, x1, cell.kind, name);
-        } else if (own && microbatch != kNoMicrobatch) {
-            draw(x0, x1, cell.kind, QString::number(microbatch));
-        } else if (space > 6 * digit) {
-            draw(x0, x1, cell.kind, metrics.elidedText(name, Qt::ElideRight, space - 4));
-        }
-    }
-    if (row.height < 18) return;
-    for (const MergedRun& run : merged_runs(cells)) {
-        if (run.count < 2) continue;
-        const double x0 = rect.left() + std::max(0.0, cells[run.first].x0);
-        const double x1 = rect.left() + std::min(window.width, cells[run.last - 1].x1);
-        if (x1 - x0 < 3 * digit + 10) continue;
-        const QString text =
-            QStringLiteral("×") + text_of(format_count(static_cast<std::int64_t>(run.count)));
-        const double width = metrics.horizontalAdvance(text) + 6;
-        if (width + 4 > x1 - x0) continue;
-        const QRectF label((x0 + x1 - width) / 2, rect.top() + 3, width, rect.height() - 6);
-        painter.fillRect(label, style.background);
-        pen = style.ink.rgb();
-        painter.setPen(style.ink);
-        painter.drawText(label, Qt::AlignCenter | Qt::TextSingleLine, text);
-    }
+TextFace& TimelineScene::face_of(double row_height, double scale) const {
+    for (const RowFace& known : faces_)
+        if (known.row_height == row_height && known.scale == scale && known.font == style.font)
+            return *known.face;
+    if (faces_.size() >= 16) faces_.clear();
+    faces_.push_back(
+        {row_height, scale, style.font, std::make_shared<TextFace>(label_font(style, row_height), scale)});
+    return *faces_.back().face;
 }
 
 void TimelineScene::find_cells(DrawnRow& drawn) const {
@@ -257,6 +196,7 @@ const std::vector<Cell>& TimelineScene::cells_in(const TrackRow& row, std::vecto
 
 void TimelineScene::draw_rows(QPainter& painter, QImage* image, bool pinned_ones) const {
     const std::size_t first = drawn_count_;
+    const QRectF area = pinned_ones ? pinned() : plot();
     each_visible_row([&](const TrackRow& row) {
         if (row.pinned != pinned_ones) return;
         if (row.track.kind == TrackKind::Node) return paint_node(painter, row, rect_of(row));
@@ -268,41 +208,68 @@ void TimelineScene::draw_rows(QPainter& painter, QImage* image, bool pinned_ones
                        rect_of(*drawn.row).adjusted(0, 1, 0, -1)};
     };
     if (image != nullptr) {
-        const Pixels pixels(*image);
-        in_parallel(drawn_count_ - first, [&](std::size_t n) {
+        const Pixels pixels(*image, area);
+        const auto draw = [&](std::size_t n) {
             DrawnRow& drawn = drawn_[first + n];
             find_cells(drawn);
             draw_cells(pixels, row_of(drawn), style);
-        });
+        };
+        const std::size_t rows = drawn_count_ - first;
+        const double tasks = static_cast<double>(model->size()) *
+                             std::min(1.0, static_cast<double>(window.span()) /
+                                               static_cast<double>(model->end() - model->begin()));
+        // Waking a thread costs as much as drawing about a thousand tasks.
+        if (tasks * static_cast<double>(rows) < kWorthThreads * static_cast<double>(model->lanes().size())) {
+            for (std::size_t n = 0; n < rows; ++n)
+                draw(n);
+        } else {
+            in_parallel(rows, draw);
+        }
     }
+    std::vector<Label> labels;
     for (std::size_t n = first; n < drawn_count_; ++n) {
         DrawnRow& drawn = drawn_[n];
         if (image == nullptr) {
             find_cells(drawn);
             draw_cells(painter, row_of(drawn), style);
         }
-        paint_labels(painter, *drawn.row, row_of(drawn).rect, drawn.cells);
+        TextFace& face = face_of(drawn.row->height, image != nullptr ? image->devicePixelRatio() : 1);
+        labels.clear();
+        find_labels(*model, style, row_of(drawn).rect, window.width, drawn.cells, face, labels);
+        if (image != nullptr) {
+            draw_labels(Pixels(*image, area), face, labels);
+        } else {
+            draw_labels(painter, face, labels);
+        }
     }
 }
 
 void TimelineScene::paint_rows(QPainter& painter, QImage* image) const {
     painter.save();
-    painter.fillRect(QRectF(QPointF(0, 0), size), style.background);
+    if (model == nullptr || image == nullptr) painter.fillRect(QRectF(QPointF(0, 0), size), style.background);
     if (model == nullptr) {
         painter.restore();
         return;
     }
     drawn_count_ = 0;
+    for (const RowFace& known : faces_)
+        known.face->trim();
     const auto in = [&](bool above) {
         const QRectF area = above ? pinned() : plot();
         if (area.isEmpty()) return;
         painter.setClipRect(area);
+        if (image != nullptr) painter.fillRect(area, style.background);
         each_visible_row([&](const TrackRow& row) {
             if (row.pinned == above && row.has_lane())
                 painter.fillRect(rect_of(row).adjusted(0, 1, 0, -1), style.track);
         });
         painter.setPen(QPen(style.grid, 1));
-        for (const TimeTick& tick : time_ticks(*model, window, options.time_format)) {
+        // Below the ruler's.
+        TimeWindow shown = window;
+        shown.begin -= shift;
+        shown.end -= shift;
+        for (const TimeTick& tick : time_ticks(*model, shown, options.time_format,
+                                               options.time_format == TimeFormat::OfStep ? 130 : 90)) {
             const double x = area.left() + std::floor(tick.x) + 0.5;
             painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
         }

@@ -15,6 +15,7 @@
 #include "gui/view/trace_model.hpp"
 #include "gui/view/track_layout.hpp"
 #include "gui/view/view_state.hpp"
+#include "gui/widgets/text_face.hpp"
 #include "gui/widgets/timeline_style.hpp"
 
 class QPainter;
@@ -69,9 +70,13 @@ struct TimelineScene {
     // The task or the merged cell under a point.
     [[nodiscard]] std::optional<Cell> cell_at(double x, double y) const;
 
-    // Rows with their tasks and labels, without what changes as the mouse moves.
+    // Rows with their tasks and labels, without what changes as the mouse moves. Onto an image: the plot and
+    // the pinned rows alone, straight into its pixels.
     void paint_rows(QPainter& painter, QImage* image) const;
-    // Names, ruler, legend.
+    // The ruler, its corner and the lines between the parts: what changes with the window, and covers
+    // nothing that paint_rows leaves.
+    void paint_ruler(QPainter& painter) const;
+    // Names, legend, ruler.
     void paint_frame(QPainter& painter) const;
     // Bubbles, critical path, flows, range, notes, search, selection, hover, cursor.
     void paint_overlays(QPainter& painter) const;
@@ -82,8 +87,7 @@ struct TimelineScene {
     // The row's cells in the window: those that were drawn, else found anew into `scratch`.
     const std::vector<Cell>& cells_in(const TrackRow& row, std::vector<Cell>& scratch) const;
     void draw_rows(QPainter& painter, QImage* image, bool pinned_ones) const;
-    void paint_labels(QPainter& painter, const TrackRow& row, const QRectF& rect,
-                      const std::vector<Cell>& cells) const;
+    TextFace& face_of(double row_height, double scale) const;
     void paint_node(QPainter& painter, const TrackRow& row, const QRectF& rect) const;
     void paint_name(QPainter& painter, const TrackRow& row, const QRectF& clip) const;
     void paint_idle(QPainter& painter) const;
@@ -99,6 +103,13 @@ struct TimelineScene {
     // Of the last paint_rows onto an image; as long as layout and window are the same.
     mutable std::vector<DrawnRow> drawn_;
     mutable std::size_t drawn_count_ = 0;  // of these: in use
+    // Of labels: a few heights of rows.
+    struct RowFace {
+        double row_height, scale;
+        QFont font;
+        std::shared_ptr<TextFace> face;
+    };
+    mutable std::vector<RowFace> faces_;
 };
 
 template <class Visit>

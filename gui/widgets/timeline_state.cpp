@@ -27,7 +27,7 @@ TimeLimits TimelineView::State::limits() const {
 }
 
 void TimelineView::State::dirty() {
-    image_dirty = true;
+    image_dirty = frame_dirty = true;
     view.viewport()->update();
 }
 
@@ -38,7 +38,8 @@ void TimelineView::State::set_window(TimeWindow window) {
     const bool moved = window.begin != scene.window.begin || window.end != scene.window.end;
     scene.window = window;
     focused_once = false;
-    dirty();
+    image_dirty = true;  // names and legend stay
+    view.viewport()->update();
     sync_bars();
     if (moved) Q_EMIT view.visible_changed(window.begin, window.end);
 }
@@ -114,8 +115,11 @@ void TimelineView::State::relayout() {
                 std::max(widest, small.horizontalAdvance(text_of(model()->lanes()[row.track.index].name)));
     }
     const double before = scene.names_width;
-    scene.names_width =
-        std::round(std::clamp(widest + 60, least, std::min(320.0, std::max(least, scene.size.width() / 3))));
+    const auto needed = static_cast<int>(
+        std::round(std::clamp(widest + 60, least, std::min(320.0, std::max(least, scene.size.width() / 3)))));
+    const bool needs_other = needed != needed_names_width;
+    needed_names_width = needed;
+    scene.names_width = std::max(needed, least_names_width);
     if (scene.names_width != before) Q_EMIT view.names_width_changed(view.names_width());
     TimeWindow window = scene.window;
     window.width = std::max(1.0, scene.plot().width());
@@ -126,6 +130,7 @@ void TimelineView::State::relayout() {
     if (prompt != nullptr) prompt->place(view.viewport()->geometry());
     dirty();
     sync_bars();
+    if (needs_other) Q_EMIT view.needed_names_width_changed(needed);
 }
 
 void TimelineView::State::restyle() {

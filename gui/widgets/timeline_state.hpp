@@ -28,10 +28,12 @@ struct TimelineView::State {
     TimelineScene scene;
     TrackState tracks;
     QString empty_text;
+    int needed_names_width = 0, least_names_width = 0;  // pixels: of its own names, of a view beside it
     std::vector<float> differences;
 
-    QImage image;  // rows and frame, in device pixels
-    bool image_dirty = true;
+    QImage image;             // rows and frame, in device pixels
+    bool image_dirty = true;  // rows and ruler must be drawn again
+    bool frame_dirty = true;  // names and legend too
 
     std::shared_ptr<DerivedMailbox> mailbox;
     PromptBar* prompt = nullptr;
@@ -62,7 +64,7 @@ struct TimelineView::State {
     void relayout();                     // after tracks or size changed
     void restyle();
     void sync_bars();
-    void dirty();  // rows must be drawn again
+    void dirty();  // everything must be drawn again
     void start_deriving();
     // Runs a change and tells the undo stack what it did.
     void change(ViewChange what, const std::function<void()>& edit);

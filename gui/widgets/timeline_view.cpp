@@ -180,6 +180,16 @@ int TimelineView::names_width() const {
     return static_cast<int>(s_->scene.names_width);
 }
 
+int TimelineView::needed_names_width() const {
+    return s_->needed_names_width;
+}
+
+void TimelineView::set_least_names_width(int pixels) {
+    if (pixels == s_->least_names_width) return;
+    s_->least_names_width = pixels;
+    s_->relayout();
+}
+
 void TimelineView::set_search(const QString& text) {
     if (text.isEmpty()) {
         s_->prompt->close_prompt(true);
@@ -235,14 +245,18 @@ void TimelineView::paintEvent(QPaintEvent*) {
     if (s_->image.size() != pixels || s_->image.devicePixelRatio() != ratio) {
         s_->image = QImage(pixels, QImage::Format_RGB32);
         s_->image.setDevicePixelRatio(ratio);
-        s_->image_dirty = true;
+        s_->image_dirty = s_->frame_dirty = true;
     }
     if (s_->image_dirty) {
         QPainter onto(&s_->image);
         scene.paint_rows(onto, &s_->image);
         onto.setRenderHint(QPainter::Antialiasing, true);
-        scene.paint_frame(onto);
-        s_->image_dirty = false;
+        if (s_->frame_dirty) {
+            scene.paint_frame(onto);
+        } else {
+            scene.paint_ruler(onto);
+        }
+        s_->image_dirty = s_->frame_dirty = false;
     }
     painter.drawImage(0, 0, s_->image);
     scene.paint_overlays(painter);

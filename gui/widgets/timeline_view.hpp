@@ -81,6 +81,9 @@ class TimelineView : public QAbstractScrollArea {
 
     // Width of the column of names, for views below it on the same time axis.
     [[nodiscard]] int names_width() const;
+    // What its own names need; views that share an axis take the larger of theirs.
+    [[nodiscard]] int needed_names_width() const;
+    void set_least_names_width(int pixels);
     // The range's sums as TSV, else the selected task's details; empty where there is neither.
     [[nodiscard]] QString text_to_copy() const;
 
@@ -94,6 +97,7 @@ class TimelineView : public QAbstractScrollArea {
     void range_changed();
     void visible_changed(SimTime begin, SimTime end);
     void names_width_changed(int pixels);
+    void needed_names_width_changed(int pixels);
     void view_changed(const ViewState& before, const ViewState& after, ViewChange change);
     void derived_finished();
     void status_text(const QString& text);  // one line about what is under the cursor

@@ -22,6 +22,7 @@ namespace {
 
 QLabel* heading(const QString& text) {
     auto* label = new QLabel(text);
+    label->setWordWrap(true);
     QFont font = label->font();
     font.setBold(true);
     label->setFont(font);

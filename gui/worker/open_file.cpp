@@ -2,12 +2,13 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
 
 #include "base/json.hpp"
 #include "gui/view/load_trace.hpp"
+#include "models/formats/byte_stream.hpp"
+#include "models/formats/document.hpp"
 #include "models/formats/document_kinds.hpp"
 #include "models/hardware/profile_json.hpp"
 #include "plan/check_plan.hpp"
@@ -25,12 +26,14 @@ Opened failed(OpenedKind kind, Errors errors) {
     return out;
 }
 
+// What a file begins with, decompressed; empty where it cannot be read.
 std::string head_of(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::string head(64 << 10, '\0');
-    in.read(head.data(), static_cast<std::streamsize>(head.size()));
-    head.resize(static_cast<std::size_t>(in.gcount()));
-    return head;
+    constexpr std::size_t kHead = std::size_t{64} << 10;
+    auto stream = ByteStream::open(path);
+    if (!stream) return {};
+    while (stream->window().size() < kHead && stream->grow()) {
+    }
+    return std::string(stream->window().substr(0, kHead));
 }
 
 Opened open_plan(const std::string& path) {
@@ -93,7 +96,7 @@ Opened open_file(const std::string& path, const std::function<bool(double share)
     if (schema == "trainwright/trace") return open_own_trace(path);
     if (schema.empty() && looks_like_trace(head)) return open_foreign_trace(path, progress);
 
-    auto text = read_text_file(path);
+    auto text = read_document_text(path);
     if (!text) return failed(OpenedKind::Unknown, text.errors());
     Opened out;
     if (schema == "trainwright/session") {

@@ -85,6 +85,28 @@ TEST(Files, EverySharedTopologyTraceAndLogOpensByDrop) {
     EXPECT_TRUE(has_content(window.grab().toImage()));
 }
 
+// By content, not by name: what is compressed is what it holds.
+TEST(Files, ACompressedTraceOpens) {
+    // {"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "a", "cat": "kernel", "pid": 0, "tid": 7, …}]}
+    static constexpr char kTrace[] =
+        "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x2a\x4e\xce\x48\xcd\x4d\x0c\x4b"
+        "\x2d\x2a\xce\xcc\xcf\x53\xb2\x52\x30\xd4\x51\x50\x2a\x29\x4a\x4c\x4e\x75\x2d\x4b"
+        "\xcd\x2b\x29\x06\x8a\x44\x57\x2b\x15\x64\x00\x69\xa5\x08\x25\xa0\x5c\x5e\x62\x6e"
+        "\x2a\x88\x93\x08\xe2\x24\x27\x96\x80\xd8\xd9\xa9\x45\x79\xa9\x39\x20\x81\x82\xcc"
+        "\x14\xa0\x80\x01\xc8\x0c\x30\xcb\x1c\xc4\x2a\x86\x1a\x9b\x52\x5a\x04\x64\x19\xd5"
+        "\xc6\xd6\x02\x00\x09\x9a\x2e\x64\x77\x00\x00\x00";
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("of-some-rank");
+    QFile file(path);
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write(kTrace, sizeof kTrace - 1);
+    file.close();
+    MainWindow window(false);
+    drop(window, {path});
+    ASSERT_TRUE(wait_idle(window.workbench()));
+    EXPECT_EQ(window.workbench().measured().size(), 1U);
+}
+
 // Models, profiles, logs and launch scripts of other programs: each becomes something, or is refused by name
 // and reason, whatever it is.
 TEST(Files, EverySharedFileOfAnyKindIsOpenedOrRefused) {
@@ -252,8 +274,7 @@ TEST(Files, ClosingWhileAnEditIsSimulatedKeepsTheEdit) {
 }
 
 // A run that is cut short by closing has been told to end in order: what it measured is open the next time.
-TEST(Files, ClosingWhileARunGoesOnKeepsItsTrace) {
-    if (Workbench::program("trainwright").isEmpty()) GTEST_SKIP() << "trainwright is not built";
+void close_while_a_run_goes_on(bool after_stop) {
     const QTemporaryDir state;
     qputenv("XDG_STATE_HOME", state.path().toUtf8());
     {
@@ -266,6 +287,10 @@ TEST(Files, ClosingWhileARunGoesOnKeepsItsTrace) {
         // A few steps are done when their losses are drawn.
         ASSERT_TRUE(wait_until([&] { return window.run()->steps_done() > 2 || !window.run()->running(); }));
         ASSERT_TRUE(window.run()->running());
+        if (after_stop) {
+            window.run()->stop();
+            EXPECT_TRUE(window.run()->stopping());
+        }
         window.close();
         EXPECT_FALSE(window.run()->running());
         ASSERT_EQ(window.workbench().measured().size(), 1U);
@@ -276,6 +301,17 @@ TEST(Files, ClosingWhileARunGoesOnKeepsItsTrace) {
     ASSERT_EQ(window.workbench().measured().size(), 1U);
     ASSERT_NE(window.workbench().measured()[0].trace, nullptr);
     EXPECT_GT(window.workbench().measured()[0].trace->steps, 1);
+}
+
+TEST(Files, ClosingWhileARunGoesOnKeepsItsTrace) {
+    if (Workbench::program("trainwright").isEmpty()) GTEST_SKIP() << "trainwright is not built";
+    close_while_a_run_goes_on(false);
+}
+
+// Closing asks no second time: that would end the run at once.
+TEST(Files, ClosingWhileARunIsStoppingKeepsItsTrace) {
+    if (Workbench::program("trainwright").isEmpty()) GTEST_SKIP() << "trainwright is not built";
+    close_while_a_run_goes_on(true);
 }
 
 TEST(Files, DestroyingAWindowWhileWorkRunsEndsTheWork) {

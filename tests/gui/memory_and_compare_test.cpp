@@ -117,6 +117,24 @@ TEST(CompareTimelines, LocksTheAxesAndMarksDifferences) {
     EXPECT_EQ(compare.grab().size(), compare.size());
 }
 
+TEST(CompareTimelines, TimesLieInTheSameColumnsInBothHalves) {
+    CompareTimelines compare;
+    compare.resize(1000, 700);
+    compare.show();
+    Trace wide = view_test::pipeline_trace();
+    for (RankTrace& rank : wide.ranks)
+        rank.name = "a rank whose name is as long as names become " + rank.name;
+    const auto narrow = view_test::model_of(view_test::pipeline_trace());
+    compare.set_traces(narrow, view_test::model_of(std::move(wide)), "predicted", "measured");
+    EXPECT_LT(compare.first()->needed_names_width(), compare.second()->needed_names_width());
+    EXPECT_EQ(compare.first()->names_width(), compare.second()->needed_names_width());
+    EXPECT_EQ(compare.first()->names_width(), compare.second()->names_width());
+    // Narrow names again: the room goes back to the tasks.
+    compare.set_traces(narrow, narrow, "A", "B");
+    EXPECT_EQ(compare.first()->names_width(), compare.first()->needed_names_width());
+    EXPECT_EQ(compare.first()->names_width(), compare.second()->names_width());
+}
+
 TEST(TimelineStyle, TextCanBeReadOnEveryKindInLightAndDark) {
     QPalette light(QColor("#efefef"));
     light.setColor(QPalette::Base, Qt::white);

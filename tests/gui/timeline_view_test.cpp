@@ -101,6 +101,19 @@ TEST_F(Timeline, PageKeysScrollTracksThatDoNotFit) {
     EXPECT_LT(view_.state().scroll, down);
 }
 
+// Names and legend stay while the window moves: the picture is the same as one drawn anew.
+TEST_F(Timeline, AMovedWindowLooksAsDrawnAnew) {
+    wait_for_derived();
+    view_.resize(1000, 160);  // rows are cut off above the legend
+    view_.grab();
+    view_.set_visible(span() / 3, span() / 2);
+    const QImage moved = view_.grab().toImage();
+    view_.setPalette(QPalette(Qt::yellow));
+    EXPECT_NE(view_.grab().toImage(), moved);
+    view_.setPalette(QPalette());
+    EXPECT_EQ(view_.grab().toImage(), moved);
+}
+
 TEST_F(Timeline, KnowsEveryActionOfItsContext) {
     wait_for_derived();
     int known = 0;
