@@ -17,8 +17,11 @@ void note_signal(int signal) {
 
 InterruptGuard::InterruptGuard() {
     interrupted.store(false);
-    std::signal(SIGINT, note_signal);
-    std::signal(SIGTERM, note_signal);
+    struct sigaction note {};
+    note.sa_handler = note_signal;
+    note.sa_flags = SA_RESTART | SA_ONSTACK;
+    sigaction(SIGINT, &note, nullptr);
+    sigaction(SIGTERM, &note, nullptr);
 }
 
 InterruptGuard::~InterruptGuard() {

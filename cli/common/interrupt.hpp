@@ -3,10 +3,12 @@
 
 #include <atomic>
 
+#include "cli/common/signal_stack.hpp"
+
 namespace tw::cli {
 
 // While it lives, the first SIGINT or SIGTERM sets the flag, a second one ends the process as usual. One at a
-// time.
+// time, made by the thread that computes.
 class InterruptGuard {
   public:
     InterruptGuard();
@@ -15,6 +17,9 @@ class InterruptGuard {
     InterruptGuard& operator=(const InterruptGuard&) = delete;
 
     [[nodiscard]] const std::atomic<bool>& flag() const;
+
+  private:
+    SignalStack stack_;
 };
 
 }  // namespace tw::cli

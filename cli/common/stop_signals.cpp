@@ -21,7 +21,7 @@ StopSignals::StopSignals() {
     asked_by_key.store(false);
     struct sigaction note {};
     note.sa_handler = note_signal;
-    note.sa_flags = SA_RESTART;
+    note.sa_flags = SA_RESTART | SA_ONSTACK;
     for (std::size_t s = 0; s < kSignals.size(); ++s)
         sigaction(kSignals[s], &note, &before_[s]);
 }
