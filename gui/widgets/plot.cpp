@@ -146,8 +146,13 @@ void Plot::rebuild() {
             named = true;
         }
     }
-    plot_->legend->setVisible(named && series_.size() > 1);
-    if (series_.empty() && !empty_.isEmpty()) {
+    named_ = named;
+    suit_size();
+    // Axes of nothing would look like figures.
+    const bool nothing = series_.empty() && !empty_.isEmpty();
+    plot_->xAxis->setVisible(!nothing);
+    plot_->yAxis->setVisible(!nothing);
+    if (nothing) {
         auto* text = new QCPItemText(plot_);
         text->position->setType(QCPItemPosition::ptAxisRectRatio);
         text->position->setCoords(0.5, 0.5);
@@ -156,6 +161,19 @@ void Plot::rebuild() {
         text->setFont(font());
     }
     place_selection();
+}
+
+// A small plot has fewer figures beside it, and no legend over its points.
+void Plot::suit_size() {
+    constexpr int kLine = 26, kLegendWidth = 220, kLegendHeight = 130;  // pixels
+    plot_->legend->setVisible(named_ && series_.size() > 1 && width() >= kLegendWidth &&
+                              height() >= kLegendHeight);
+    if (!y_.logarithmic) plot_->yAxis->ticker()->setTickCount(std::clamp(height() / kLine - 1, 1, 5));
+}
+
+void Plot::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    suit_size();
 }
 
 void Plot::set_empty_text(const QString& text) {

@@ -54,11 +54,13 @@ class Plot : public QWidget {
 
   protected:
     void changeEvent(QEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
     bool eventFilter(QObject* watched, QEvent* event) override;
 
   private:
     void rebuild();
     void apply_colours();
+    void suit_size();
     [[nodiscard]] std::optional<double> only_value(bool across) const;
     void zoom(double factor);
     void step(int by);
@@ -70,6 +72,7 @@ class Plot : public QWidget {
     PlotAxis x_, y_;
     QString empty_;
     int selected_ = -1;
+    bool named_ = false;  // a series has a name
 };
 
 }  // namespace tw::gui

@@ -63,6 +63,7 @@ ProfilePanel::ProfilePanel(Workbench& workbench, const ActionSet& actions, QWidg
     list_->setFrameShape(QFrame::NoFrame);
     list_->setMinimumWidth(120);
     chart_ = new QComboBox;
+    chart_->setSizeAdjustPolicy(QComboBox::AdjustToContents);  // its items change with the profile
     chart_->setAccessibleName(tr("Chart"));
     title_ = new QLabel;
     title_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
