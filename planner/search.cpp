@@ -274,7 +274,7 @@ class BestFirst {
         ParallelPlan plan =
             space_.make_plan(mesh, tree_.chunk(parent), *candidates.front().generator, ZeroChoice{});
         for (std::size_t s = 0; s < candidates.size(); ++s) {
-            plan.schedule = candidates[s].info.name;
+            plan.schedule = candidates[s].info->name;
             std::vector<std::uint16_t> ranks = rank_of_stage(*candidates[s].generator, schedule_shape(plan));
             Node node = parent;
             node.schedule = static_cast<std::uint16_t>(s);
@@ -302,11 +302,11 @@ class BestFirst {
                     placed->costs[p] =
                         std::make_unique<PlanCost>(environment_, *own, placed->ranks, simulator_.shapes());
                 }
-                own->schedule = candidates[s].info.name;
+                own->schedule = candidates[s].info->name;
                 node.partition = static_cast<std::uint16_t>(p);
                 // Holds for every ZeRO stage: 3's gathers only add to it.
                 const SimTime bound = leaf_step_time_bound(*own, *placed->costs[p], placed->ranks,
-                                                           candidates[s].info, {}, false);
+                                                           *candidates[s].info, {}, false);
                 node.time_s = std::max(parent.time_s, to_seconds(bound).value);
                 if (wanted(node)) open_zeros(node, *own, *placed->costs[p], placed->ranks, outcome);
             }

@@ -27,11 +27,11 @@ void SearchTree::prepare(std::uint32_t mesh_index) {
         }
         if (!entry->schedules[v].empty()) continue;
         for (const ScheduleGenerator* generator : space_.schedules(mesh, chunk.virtual_stages)) {
-            const GeneratorInfo info = generator->info();
+            const GeneratorInfo& info = infos_.at(generator);
             if (info.overlaps_passes) entry->hides[v] = 1;
             if (is_zero_bubble(info))
                 entry->zero_bubble[v].push_back(static_cast<std::uint16_t>(entry->schedules[v].size()));
-            entry->schedules[v].push_back({generator, info});
+            entry->schedules[v].push_back({generator, &info});
         }
     }
 }
@@ -71,7 +71,7 @@ ParallelPlan SearchTree::plan(const SearchNode& node) const {
 std::optional<MemoryBase> SearchTree::memory(const SearchNode& node, const ParallelPlan& plan,
                                              const PlanCost& costs,
                                              std::span<const std::uint16_t> rank_of_stage) const {
-    const GeneratorInfo& info = schedule(node).info;
+    const GeneratorInfo& info = *schedule(node).info;
     if (info.boundary == StepBoundary::None || plan.offload_activations) return std::nullopt;
     const Environment& environment = simulator_.environment();
     if (is_zero_bubble(info))
@@ -90,7 +90,8 @@ std::vector<SearchTree::Ready> SearchTree::ready(const SearchNode& leaf,
                                                  const std::function<bool(double, double)>& wanted) const {
     const Environment& environment = simulator_.environment();
     const ParallelPlan leaf_plan = plan(leaf);
-    const auto& [generator, info] = schedule(leaf);
+    const auto& [generator, own_info] = schedule(leaf);
+    const GeneratorInfo& info = *own_info;
     const ScheduleShape shape = schedule_shape(leaf_plan);
     const std::vector<std::uint16_t> ranks = rank_of_stage(*generator, shape);
     const PlanCost costs(environment, leaf_plan, ranks, simulator_.shapes());
@@ -108,7 +109,7 @@ std::vector<SearchTree::Ready> SearchTree::ready(const SearchNode& leaf,
     if (!wanted(bound, leaf.memory)) return result;
     for (const std::uint16_t s : schedules_of(leaf)) {
         Ready& one = result.emplace_back(Ready{s, bound, leaf.memory});
-        const GeneratorInfo& own = schedules(leaf)[s].info;
+        const GeneratorInfo& own = *schedules(leaf)[s].info;
         if (!shared || own.uses_costs) continue;  // the memory is known, or only with the order
         const auto ordered = simulator_.schedules().order(own.name, shape, nullptr);
         if (!ordered) continue;

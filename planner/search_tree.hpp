@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,13 +31,16 @@ class SearchTree {
   public:
     // Keeps references to all three.
     SearchTree(const Simulator& simulator, const SearchSpace& space, const PlanRequest& request)
-        : simulator_(simulator), space_(space), request_(request), choices_(space.meshes().size()) {}
+        : simulator_(simulator), space_(space), request_(request), choices_(space.meshes().size()) {
+        for (const ScheduleGenerator* generator : schedule_generators())
+            infos_.emplace(generator, generator->info());
+    }
 
     // What lies below a mesh.
     struct Choices {
         struct Schedule {
             const ScheduleGenerator* generator = nullptr;
-            GeneratorInfo info;
+            const GeneratorInfo* info = nullptr;
         };
         std::vector<ChunkChoice> chunks;
         std::vector<ZeroChoice> zeros;
@@ -64,7 +68,7 @@ class SearchTree {
     // The schedules that a node stands for: its own; zero-bubble schedules share the nodes of their first
     // down to the leaf.
     [[nodiscard]] std::vector<std::uint16_t> schedules_of(const SearchNode& node) const {
-        if (node.level == SearchNode::Level::Ready || !is_zero_bubble(schedule(node).info))
+        if (node.level == SearchNode::Level::Ready || !is_zero_bubble(*schedule(node).info))
             return {node.schedule};
         return choices(node).zero_bubble[static_cast<std::size_t>(chunk(node).virtual_stages)];
     }
@@ -101,6 +105,8 @@ class SearchTree {
     const Simulator& simulator_;
     const SearchSpace& space_;
     const PlanRequest& request_;
+    std::map<const ScheduleGenerator*, GeneratorInfo>
+        infos_;                                      // made once: thousands of choices refer to them
     std::vector<std::unique_ptr<Choices>> choices_;  // by mesh; null until it is prepared
 };
 

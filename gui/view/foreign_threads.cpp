@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/let_go.hpp"
 #include "gui/view/lane_filler.hpp"
 #include "gui/view/trace_model_builder.hpp"
 
@@ -124,7 +125,7 @@ void TraceModelBuilder::add_rank(TraceModel& model, const ProcessKey& key, Proce
         filler.tasks.reserve(thread.tasks.size());
         for (const ForeignTask& t : thread.tasks)
             filler.tasks.push_back({t.start, t.finish, t.name, t.microbatch, t.stage, t.kind});
-        thread.tasks = {};
+        let_go(thread.tasks);
         Lane lane;
         lane.rank = index;
         lane.name = thread.name.empty() ? fmt::format("thread {}", thread.number) : thread.name;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/let_go.hpp"
 #include "plan/frameworks/executor_work.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "sim/cost/host_dispatch.hpp"
@@ -153,9 +154,10 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
         cost->layers.emplace_back(work, context);
         cost->parameter_tensors.push_back(layer_host(work, key.host).parameter_tensors);
         cost->weight_gradient_bytes.push_back(weight_gradient_bytes(work));
-        work.forward = {};
-        work.backward = {};
-        if (work.by_op) work.by_op->again = {};
+        let_go(work.forward);
+        let_go(work.backward);
+        if (work.by_op) let_go(work.by_op->again);
+        work.saved.shrink_to_fit();
     }
     std::shared_ptr<const ShapeCost> result = std::move(cost);
     shapes_.add(std::move(flat_key), result, size_of(*result));
