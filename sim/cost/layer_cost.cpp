@@ -119,16 +119,20 @@ class PhaseBuilder {
         phase_.dispatch_s += to_seconds(host_time).value;
     }
 
-    // A gather that needs nothing from compute, and that compute waits for.
+    // A gather that needs nothing from compute. Compute waits for it after arrive().
     void prefetch(const OpCost& cost, double bytes) {
         auto& host = phase_.matrix.row(CostStream::Host);
         auto& comm = phase_.matrix.row(CostStream::Comm);
-        auto& compute = phase_.matrix.row(CostStream::Compute);
-        if (context_.one_thread) comm = max_rows(comm, compute);
+        if (context_.one_thread) comm = max_rows(comm, phase_.matrix.row(CostStream::Compute));
         comm = add_to_row(max_rows(comm, host), cost.time);
-        compute = max_rows(compute, comm);
+        gathered_ = comm;
         phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
         count(phase_.dp, cost.seconds, bytes, false);
+    }
+
+    void arrive() {
+        auto& compute = phase_.matrix.row(CostStream::Compute);
+        compute = max_rows(compute, gathered_);
     }
 
     void kernel(const OpCost& cost) {
@@ -163,6 +167,7 @@ class PhaseBuilder {
 
     const CostContext& context_;
     PhaseCost phase_;
+    MaxPlus::Row gathered_ = phase_.matrix.row(CostStream::Comm);
     bool join_after_kernel_ = false;
 };
 
@@ -219,9 +224,23 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
         for (const Opcode opcode :
              {Opcode::Forward, Opcode::Backward, Opcode::BackwardInput, Opcode::BackwardWeight}) {
             PhaseBuilder builder(context);
+            const auto release = [&] {
+                builder.release(scatter, dense * context.gradient_bytes);
+                if (context.replica.size > 1) {
+                    builder.release(reduce, dense * context.gradient_bytes / std::max(1, context.shard.size));
+                }
+                if (expert > 0) builder.release(scatter_expert, expert * context.gradient_bytes);
+            };
+            // A backward gathers the next layer before it reduces the gradients of the one before (FSDP's
+            // backward_prefetch=BACKWARD_PRE, PyTorch's default and what FSDP2 does): on the one lane of
+            // collectives a gather does not wait for the layer that runs. So each layer's phase has, behind
+            // its gather, the reduction that the layer before it left.
+            const bool late = context.zero3 && !context.one_thread && opcode == Opcode::Backward;
             if (context.zero3 && opcode != Opcode::BackwardWeight) {
                 builder.prefetch(gather, dense * context.parameter_bytes);
                 if (expert > 0) builder.prefetch(gather_expert, expert * context.parameter_bytes);
+                if (late) release();
+                builder.arrive();
                 builder.kernel(copy_out);
             }
             if (mode == RecomputeMode::Full &&
@@ -231,11 +250,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                             [&](const Op& op, bool recomputed) { builder.add(op, cost_of(op), recomputed); });
             if (scatters && (opcode == Opcode::Backward || opcode == Opcode::BackwardWeight)) {
                 builder.kernel(copy_in);
-                builder.release(scatter, dense * context.gradient_bytes);
-                if (context.replica.size > 1) {
-                    builder.release(reduce, dense * context.gradient_bytes / std::max(1, context.shard.size));
-                }
-                if (expert > 0) builder.release(scatter_expert, expert * context.gradient_bytes);
+                if (!late) release();
             }
             phases_[static_cast<std::size_t>(mode) * kOpcodes + static_cast<std::size_t>(opcode)] =
                 builder.take();

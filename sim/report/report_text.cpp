@@ -213,7 +213,7 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
     std::string flops = fmt::format("MFU {}, HFU {}", format_percent(report.mfu), format_percent(report.hfu));
     if (!report.flop_convention.empty()) flops += fmt::format(" ({})", report.flop_convention);
     line("utilisation", flops);
-    line("bubble", fmt::format("{} of the devices' time idle, exposed communication included",
+    line("bubble", fmt::format("{} of the devices' time idle between instructions",
                                format_percent(report.bubble_fraction)));
     std::string memory = "none";
     if (const StageMemory* fullest = fullest_rank(report)) {

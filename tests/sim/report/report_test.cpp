@@ -73,7 +73,7 @@ step time     2.00 s (80 %: 1.88 s to 2.13 s), from barrier to barrier
 one step      2.50 s alone
 throughput    50.0k tokens/s, 25 samples/s
 utilisation   MFU 40.0 %, HFU 53.0 % (Megatron: causal half, head included)
-bubble        25.0 % of the devices' time idle, exposed communication included
+bubble        25.0 % of the devices' time idle between instructions
 peak memory   10.0 GiB allocated, 11.0 GiB reserved, 11.5 GiB on the device of 16.0 GiB: fits
 lower bound   1.60 s, the step is 25.0 % above
 energy        1.80 kJ a step
