@@ -16,6 +16,7 @@
 #include "real_exec/launch/shell_words.hpp"
 #include "real_exec/runtime/executable.hpp"
 #include "real_exec/runtime/rank_layout.hpp"
+#include "sim/cost/one_thread.hpp"
 
 namespace tw::cli {
 namespace {
@@ -64,6 +65,15 @@ Status parse_environment(const std::string& text, LaunchOptions& options) {
         begin = end + 1;
     }
     return ok();
+}
+
+// A plan for GPUs is to run on them, unless the options say otherwise.
+void choose_backend(const Command& command, const Cluster& cluster, TrainFlags& flags) {
+    for (const NodeGroup& group : cluster.groups) {
+        if (runs_on_processors(group.device)) return;
+    }
+    if (!command.given("--backend")) flags.backend = "cuda";
+    if (flags.backend == "cuda" && !command.given("--transport")) flags.transport = "nccl";
 }
 
 Errors what_cannot_run(const PlanDocument& document) {
@@ -120,6 +130,7 @@ int launch(const Command& command, LaunchCommandOptions& options, Console& conso
     file.target = options.target == "slurm"    ? LaunchTarget::Slurm
                   : options.target == "mpirun" ? LaunchTarget::Mpirun
                                                : LaunchTarget::MpiJob;
+    choose_backend(command, plan->cluster, options.flags);
     file.words = given_words(options.flags);
     // Where a topology tells which devices are next to a network port, the ranks that leave a node run on
     // those.
@@ -186,7 +197,8 @@ void define_launch(Command& command) {
     command.details(
         "Nodes and devices are those of the plan's cluster; the training options are trainwright run's and "
         "are "
-        "handed on. Paths are those that the nodes see.");
+        "handed on. Paths are those that the nodes see. A plan for GPUs runs on them (--backend cuda "
+        "--transport nccl), unless the options say otherwise.");
     command.example(
         "launch plan.json --to slurm -o job.sbatch --submit --steps 1000 --checkpoint ckpt --every 100",
         "write a batch script and submit it");

@@ -14,11 +14,14 @@
 #include "real_exec/runtime/executable.hpp"
 #include "real_exec/runtime/rank_layout.hpp"
 #include "real_exec/runtime/training.hpp"
+#include "sim/memory/model_states.hpp"
 
 namespace tw::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 struct RunCommandOptions {
     TrainFlags flags;
@@ -73,6 +76,26 @@ Errors check_before_launch(const PlanDocument& document, const TrainOptions& opt
     return check.errors;
 }
 
+// What no layout makes smaller: one copy of the weights, their gradients and the optimizer's states, on one
+// machine. GPUs have memory of their own.
+Errors too_large_for_this_machine(const PlanDocument& document, const TrainFlags& flags) {
+    if (flags.backend != "cpu") return {};
+    ParallelPlan whole = document.plan;
+    whole.mesh = {};
+    whole.zero_stage = whole.zero_shard = 0;
+    const double least =
+        model_state_bytes(whole, static_cast<double>(document.graph.parameters()), 0).device();
+    const double memory =
+        static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+    if (least <= memory) return {};
+    return {
+        {ErrorCode::Infeasible,
+         fmt::format("{} ranks on this machine's processors: weights, gradients and optimizer states of {} "
+                     "take {:.1f} GiB, this machine has {:.1f} GiB",
+                     world_size(document.plan), document.model_name, least / kGiB, memory / kGiB),
+         flags.plan, "a smaller model, or trainwright launch for the cluster that the plan is for"}};
+}
+
 std::string why(const RanksEnded& ended) {
     if (ended.signal > 0)
         return fmt::format("a rank was ended by signal {} ({})", ended.signal, strsignal(ended.signal));
@@ -125,6 +148,8 @@ int run(const Command& command, RunCommandOptions& options, Console& console) {
     const Result<PlanDocument> document = load_plan_document(flags.plan);
     if (!document) return console.fail(document.errors());
     if (const Errors errors = check_before_launch(*document, *parsed); !errors.empty())
+        return console.fail(errors);
+    if (const Errors errors = too_large_for_this_machine(*document, flags); !errors.empty())
         return console.fail(errors);
     Errors useless = without_effect(command, flags, document->plan);
     const Errors absent = absent_ranks(parsed->faults, world_size(document->plan));

@@ -264,5 +264,24 @@ TEST(Program, EveryCommandAnswersWithOneDocument) {
     }
 }
 
+// GPUs in the plan's cluster: the launch file asks for them, and this machine's processors are not asked to
+// hold what only they can.
+TEST(Program, APlanForGpusIsLaunchedOnGpus) {
+    const std::string plan = scratch("gpus.plan.json");
+    ASSERT_EQ(run_program(
+                  "plan --model llama3-70b --cluster h100:64 --global-batch 64 --fix tp=8,zero=1 -o " + plan)
+                  .code,
+              0);
+    const ProgramOutput file = run_program("launch " + plan + " --to mpirun");
+    EXPECT_NE(file.out.find("--backend cuda --transport nccl"), std::string::npos) << file.out << file.err;
+    const ProgramOutput asked = run_program("launch " + plan + " --to mpirun --backend cpu");
+    EXPECT_EQ(asked.out.find("--backend"), std::string::npos) << asked.out << asked.err;
+    const ProgramOutput here = run_program("run " + plan + " --steps 1");
+    EXPECT_EQ(here.code, 3);
+    EXPECT_NE(here.err.find("weights, gradients and optimizer states of llama3-70b take 1"),
+              std::string::npos)
+        << here.err;
+}
+
 }  // namespace
 }  // namespace tw
