@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -194,6 +195,34 @@ Json to_json(const Compared& c, double tolerance) {
     return json;
 }
 
+// What a run and its prediction have in common: pipeline ranks, and how often the first of them goes forward
+// in a step (on average: where nothing flushes, steps overlap).
+struct Extent {
+    std::size_t ranks = 0;
+    double forwards = 0;
+};
+
+Extent extent(const Trace& trace) {
+    Extent e;
+    std::set<int> ranks;
+    for (const RankTrace& rank : trace.ranks)
+        ranks.insert(rank.schedule_rank());
+    e.ranks = ranks.size();
+    const auto steps = static_cast<double>(step_ends(trace).size());
+    if (trace.ranks.empty() || steps == 0) return e;
+    for (const TraceEvent& event : trace.ranks.front().events) {
+        const Opcode opcode = event.instruction.opcode;
+        if (opcode == Opcode::Forward || opcode == Opcode::OverlapForwardBackward) e.forwards += 1 / steps;
+    }
+    return e;
+}
+
+// An interrupted run's last step may be short.
+bool of_one_plan(const Extent& predicted, const Extent& measured) {
+    return predicted.ranks == measured.ranks && measured.forwards <= 1.5 * predicted.forwards &&
+           predicted.forwards <= 1.5 * measured.forwards;
+}
+
 int compare(const CompareCommandOptions& options, Console& console) {
     OverlayOptions overlay;
     if (const Status zoom = parse_zoom(options.zoom, overlay); !zoom) return console.fail(zoom.errors());
@@ -211,6 +240,16 @@ int compare(const CompareCommandOptions& options, Console& console) {
             {{ErrorCode::Usage,
               fmt::format("{} steps are left out of the {} that were measured", c.skipped, steps),
               "--skip-steps", fmt::format("at most {}", steps - 1)}});
+    if (const Extent expected = extent(predicted->trace), found = extent(measured);
+        !of_one_plan(expected, found)) {
+        return console.fail(
+            {{ErrorCode::Unreadable,
+              fmt::format(
+                  "{} pipeline ranks, the first of them with {:.3g} forwards in a step; the prediction "
+                  "has {} and {:.3g}",
+                  found.ranks, found.forwards, expected.ranks, expected.forwards),
+              options.measured, "compare a run with the plan that it ran"}});
+    }
     CompareOptions how;
     how.steady = true;
     how.first_measured_step = c.skipped;

@@ -228,6 +228,10 @@ def main():
             named = runs.stragglers(runs.plan(name, cluster, fix), "--inject", "slow:rank=1,ms=600")
             if named != [1]:
                 sys.exit(f"{fix}: compare names {named}, rank 1 is slow")
+        another = subprocess.run([runs.trainwright, "compare", pipeline, folder / "slow.trace.json"], capture_output=True,
+                                 text=True, timeout=300)
+        if another.returncode != 5 or "compare a run with the plan that it ran" not in another.stderr:
+            sys.exit(f"compare takes the trace of another plan: exit code {another.returncode}\n{another.stderr}")
         message = runs.run(pipeline, "--steps", "4", "--inject", "hang:rank=1,step=2", "--watchdog", "3s", code=1)
         if "missing: rank 1" not in message:
             sys.exit(f"the watchdog does not name rank 1:\n{message}")
