@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/si_format.hpp"
 #include "plan/check_plan.hpp"
 #include "plan/stage_partition.hpp"
 #include "planner/space.hpp"
@@ -86,9 +87,8 @@ std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const P
             return;
         }
         Error error{ErrorCode::Infeasible,
-                    fmt::format("memory: needs {:.1f} GB a device, there are {:.1f} GB",
-                                evaluation->peak_device_bytes / 1e9, environment.usable_memory() / 1e9),
-                    "memory", "more recomputation, a higher ZeRO stage or a smaller microbatch needs less"};
+                    needs_memory(evaluation->peak_device_bytes, environment.usable_memory()), "memory",
+                    "more recomputation, a higher ZeRO stage or a smaller microbatch needs less"};
         found.push_back({std::move(plan), evaluation->peak_device_bytes, {std::move(error)}});
     });
     std::stable_sort(found.begin(), found.end(), [](const InfeasiblePlan& a, const InfeasiblePlan& b) {
@@ -96,6 +96,11 @@ std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const P
     });
     if (found.size() > most) found.resize(most);
     return found;
+}
+
+std::string needs_memory(double needed_bytes, double usable_bytes) {
+    return fmt::format("memory: needs {} a device, there are {}", format_bytes(needed_bytes),
+                       format_bytes(usable_bytes));
 }
 
 }  // namespace tw

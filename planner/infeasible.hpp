@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 #include <vector>
 
 #include "planner/request.hpp"
@@ -20,5 +21,8 @@ struct InfeasiblePlan {
 // those with fewest broken rules first. Deterministic.
 std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const PlanRequest& request,
                                              std::size_t most, const std::atomic<bool>* stop = nullptr);
+
+// "memory: needs 399 GiB a device, there are 79.2 GiB".
+std::string needs_memory(double needed_bytes, double usable_bytes);
 
 }  // namespace tw

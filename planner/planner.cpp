@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest.hpp"
+#include "base/si_format.hpp"
 #include "plan/rules/rule.hpp"
 #include "planner/request.hpp"
 #include "planner/search.hpp"
@@ -32,8 +33,8 @@ std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environmen
     if (!refused.empty()) missing.push_back(refused);
     if (least > 0) {
         missing.push_back(fmt::format(
-            "memory: the smallest plan needs {:.1f} GB a device, there are {:.1f} GB{}", least / 1e9,
-            environment->usable_memory() / 1e9,
+            "memory: the smallest plan needs {} a device, there are {}{}", format_bytes(least),
+            format_bytes(environment->usable_memory()),
             environment->memory_headroom > 0
                 ? fmt::format(" beside the {:.1f} % to be left free", 100 * environment->memory_headroom)
                 : ""));

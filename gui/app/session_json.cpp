@@ -9,6 +9,7 @@
 #include "models/hardware/cluster_json.hpp"
 #include "plan/check_plan.hpp"
 #include "plan/trace/trace_json.hpp"
+#include "planner/infeasible.hpp"
 
 namespace tw::gui {
 namespace {
@@ -130,11 +131,10 @@ std::optional<PlanEntry> entry_from_json(const Json& json, const std::string& po
     }
     entry.evaluation = *evaluation;
     if (entry.origin == PlanOrigin::Infeasible && !evaluation->fits)
-        entry.errors.push_back({ErrorCode::Infeasible,
-                                fmt::format("memory: needs {:.1f} GB a device, there are {:.1f} GB",
-                                            evaluation->peak_device_bytes / 1e9,
-                                            entry.study->environment->usable_memory() / 1e9),
-                                "memory", ""});
+        entry.errors.push_back(
+            {ErrorCode::Infeasible,
+             needs_memory(evaluation->peak_device_bytes, entry.study->environment->usable_memory()), "memory",
+             ""});
     return entry;
 }
 

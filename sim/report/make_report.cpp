@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/si_format.hpp"
 #include "plan/trace/analyze.hpp"
 #include "sim/memory/ledger.hpp"
 #include "sim/report/fullest_rank.hpp"
@@ -238,8 +239,9 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     }
     if (!report.fits) {
         const StageMemory& fullest = *fullest_rank(report);
-        report.warnings.push_back(fmt::format("does not fit: {:.2f} GB needed, {:.2f} GB on the device",
-                                              fullest.device_bytes / 1e9, fullest.capacity_bytes / 1e9));
+        report.warnings.push_back(fmt::format("does not fit: {} needed, {} on the device",
+                                              format_bytes(fullest.device_bytes, ByteUnit::Binary, 4),
+                                              format_bytes(fullest.capacity_bytes, ByteUnit::Binary, 4)));
     }
     bool out_of_range = false;
     for (int s = 0; s < costs.stages(); ++s) {
