@@ -44,15 +44,18 @@ class Simulator {
     [[nodiscard]] Result<SimulationReport> simulate(const ParallelPlan& plan,
                                                     const SimulateOptions& options = {}) const;
 
-    // The order of a plan with its costs, then its schedule: what both of the above are made of.
+    // The order of a plan with its costs, then its schedule: what both of the above are made of. Its costs
+    // refer to the plan.
     struct Prepared {
         std::shared_ptr<const OrderedSchedule> ordered;
         std::shared_ptr<const LoweredSchedule> lowered;  // after lower()
         std::unique_ptr<PlanCost> costs;
     };
     [[nodiscard]] Result<Prepared> order(const ParallelPlan& plan) const;
+    Result<Prepared> order(ParallelPlan&& temporary) const = delete;
     [[nodiscard]] Status lower(const ParallelPlan& plan, Prepared& prepared) const;
     [[nodiscard]] Result<Prepared> prepare(const ParallelPlan& plan) const;  // both
+    Result<Prepared> prepare(ParallelPlan&& temporary) const = delete;
 
   private:
     std::shared_ptr<const Environment> environment_;

@@ -42,6 +42,8 @@ class PlanCost {
     // computation. Keeps references to `environment` and `plan`.
     PlanCost(const Environment& environment, const ParallelPlan& plan,
              std::span<const std::uint16_t> rank_of_stage, ShapeCostCache& cache);
+    PlanCost(const Environment& environment, ParallelPlan&& temporary,
+             std::span<const std::uint16_t> rank_of_stage, ShapeCostCache& cache) = delete;
 
     [[nodiscard]] const StageCostSet& stage(int s) const { return *stages_[static_cast<std::size_t>(s)]; }
     [[nodiscard]] int stages() const { return static_cast<int>(stages_.size()); }
