@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <mutex>
 #include <numeric>
@@ -56,6 +57,11 @@ class CoreWatch::Core {
 
   private:
     void watch() {
+        // Its products keep their stack in the heap (cli/common/signal_stack.hpp), where the handlers that
+        // the command has installed for its ranks would write: other threads take the signals.
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, nullptr);
         cpu_set_t only;
         CPU_ZERO(&only);
         CPU_SET(static_cast<std::size_t>(core_), &only);

@@ -110,12 +110,7 @@ ResidualGrid read_grid(const Json& value, const std::string& pointer, Errors& er
 }
 
 Json grid_json(const ResidualGrid& grid) {
-    Json o;
-    o["log2_m"] = grid.m;
-    o["log2_n"] = grid.n;
-    o["log2_k"] = grid.k;
-    o["log_residual"] = grid.values;
-    return o;
+    return {{"log2_m", grid.m}, {"log2_n", grid.n}, {"log2_k", grid.k}, {"log_residual", grid.values}};
 }
 
 HostGemmEntry read_host_gemm(const JsonObject& o, Errors& errors) {

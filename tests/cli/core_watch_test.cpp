@@ -1,6 +1,10 @@
 #include "cli/core_watch.hpp"
 
 #include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -33,6 +37,30 @@ TEST(CoreWatch, TheReferenceOfEveryCoreTellsHowMuchSlowerItIs) {
     seen.reference_s.front() *= 10;
     EXPECT_GT(watch.slower(seen, true), 5 * first);
     EXPECT_DOUBLE_EQ(watch.slower(seen, true), watch.slower(seen, false));
+}
+
+// Threads of this process that do not take SIGINT.
+int deaf_threads() {
+    int deaf = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::ifstream status(task.path() / "status");
+        for (std::string key; status >> key;) {
+            if (key != "SigBlk:") continue;
+            std::string mask;
+            status >> mask;
+            deaf += (std::stoull(mask, nullptr, 16) >> (SIGINT - 1)) & 1U ? 1 : 0;
+        }
+    }
+    return deaf;
+}
+
+TEST(CoreWatch, ItsThreadsTakeNoSignals) {
+    const int before = deaf_threads();
+    const CoreWatch watch;
+    const int cores = static_cast<int>(watch.seen().reference_s.size());
+    for (int tries = 0; tries < 500 && deaf_threads() < before + cores; ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(deaf_threads(), before + cores);
 }
 
 }  // namespace
