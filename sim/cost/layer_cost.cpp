@@ -5,6 +5,7 @@
 
 #include "models/hardware/scatter.hpp"
 #include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/multiprocessors.hpp"
 #include "sim/cost/host_dispatch.hpp"
 
 namespace tw {
@@ -32,6 +33,8 @@ OpCost collective(const CostContext& c, CollectiveKind kind, double bytes, const
     cost.source = group.nodes > 1 ? ErrorSource::InterNode : ErrorSource::IntraNode;
     cost.out_of_range = estimate.out_of_range;
     cost.time = to_sim_time(Seconds(cost.seconds));
+    cost.taken = to_sim_time(
+        Seconds(cost.seconds * multiprocessor_share(kind, group, *c.node, c.multiprocessors)));
     return cost;
 }
 
@@ -98,6 +101,8 @@ class PhaseBuilder {
             const bool beside = call->overlaps || (context_.overlap_tp && call->axis == Axis::Tp);
             comm = add_to_row(max_rows(max_rows(comm, compute), host), cost.time);
             if (!beside) compute = comm;
+            // Userbuffers' rings hold one multiprocessor (Transformer Engine, module/base.py: num_sm).
+            if (call->overlaps) compute = add_to_row(compute, cost.taken);
             join_after_kernel_ = beside && !call->overlaps;
             count(axis_of(call->axis), cost.seconds, call->bytes, !beside);
             if (context_.launch_blocking) host = max_rows(host, comm);
@@ -126,6 +131,8 @@ class PhaseBuilder {
         if (context_.one_thread) comm = max_rows(comm, phase_.matrix.row(CostStream::Compute));
         comm = add_to_row(max_rows(comm, host), cost.time);
         gathered_ = comm;
+        auto& compute = phase_.matrix.row(CostStream::Compute);
+        compute = add_to_row(compute, cost.taken);
         phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
         count(phase_.dp, cost.seconds, bytes, false);
     }
@@ -147,7 +154,7 @@ class PhaseBuilder {
         auto& comm = phase_.matrix.row(CostStream::Comm);
         auto& compute = phase_.matrix.row(CostStream::Compute);
         comm = add_to_row(max_rows(comm, compute), cost.time);
-        if (context_.one_thread) compute = comm;
+        compute = context_.one_thread ? comm : add_to_row(compute, cost.taken);
         phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
         count(phase_.dp, cost.seconds, bytes, false);
     }

@@ -21,6 +21,7 @@ namespace tw {
 struct CostContext {
     const HardwareProfile* profile = nullptr;
     const NodeType* node = nullptr;
+    int multiprocessors = 0;         // of the device; 0: kernels lose nothing to collectives beside them
     GroupPlacement tp, cp, ep, etp;  // of the collectives inside a layer
     AxisSet free_axes = {};          // what-if: communication along these takes no time
     double dispatch_s = 0;           // host seconds of one dispatch (sim/cost/host_dispatch.hpp)
@@ -43,6 +44,7 @@ struct CostContext {
 struct OpCost {
     SimTime time = 0;
     SimTime host = 0;
+    SimTime taken = 0;  // of a collective: from the kernels beside it (sim/collectives/multiprocessors.hpp)
     double seconds = 0, sigma_s = 0,
            scatter_s = 0;  // sigma_s: without the scatter (models/hardware/scatter.hpp)
     ErrorSource source = ErrorSource::Gemm;

@@ -9,6 +9,7 @@
 #include "plan/gradient_sync/gradient_sync.hpp"
 #include "plan/lower_plan.hpp"
 #include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/multiprocessors.hpp"
 #include "sim/cost/host_dispatch.hpp"
 #include "sim/memory/model_states.hpp"
 
@@ -49,6 +50,8 @@ TransferCost PlanCost::transfer(Axis axis, CollectiveKind kind, double bytes, co
                         &environment_.profile(node_group), options);
     cost.seconds = estimate.seconds;
     cost.sigma_s = estimate.seconds * estimate.relative_sigma;
+    const NodeGroup& nodes = environment_.node_group(node_group);
+    cost.taken_s = estimate.seconds * multiprocessor_share(kind, group, nodes.type, nodes.device.sms);
     cost.source = group.nodes > 1 ? ErrorSource::InterNode : ErrorSource::IntraNode;
     cost.algorithm = estimate.algorithm;
     cost.out_of_range = estimate.out_of_range;
@@ -64,6 +67,7 @@ TransferCost PlanCost::bucketed(CollectiveKind kind, double bytes, const GroupPl
     TransferCost cost = transfer(Axis::Dp, kind, bytes / pieces, group, node_group);
     cost.seconds *= pieces;
     cost.sigma_s *= pieces;
+    cost.taken_s *= pieces;
     cost.bytes = bytes;
     return cost;
 }
@@ -248,6 +252,7 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         const auto add = [&](TransferCost& total, const TransferCost& more) {
             total.seconds += more.seconds;
             total.sigma_s += more.sigma_s;
+            total.taken_s += more.taken_s;
             total.bytes += more.bytes;
             total.out_of_range |= more.out_of_range;
             if (more.seconds > 0) total.source = more.source, total.algorithm = more.algorithm;
@@ -405,6 +410,15 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
         return InstructionCost{p.device_time() / share, p.host_time() / share,
                                p.host_to_device_time() / share};
     };
+    const auto chunk = [&](const PhaseCost& p) {
+        InstructionCost cost = phase(p, key.part > 0 ? parts : 1);
+        if (key.part > 1) {  // bucket k is reduced beside chunk k + 2
+            const SimTime taken = sim_time(c.gradient_sync.taken_s / parts);
+            cost.duration += taken;
+            cost.host_path += taken;
+        }
+        return cost;
+    };
     const auto wire = [&](double seconds) {
         const SimTime d = sim_time(seconds);
         return InstructionCost{d, dispatch, dispatch + d};
@@ -419,11 +433,11 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
         case Opcode::Forward:
             return phase(c.forward, 1);
         case Opcode::Backward:
-            return phase(c.backward, key.part > 0 ? parts : 1);
+            return chunk(c.backward);
         case Opcode::BackwardInput:
             return phase(c.backward_input, 1);
         case Opcode::BackwardWeight:
-            return phase(c.backward_weight, key.part > 0 ? parts : 1);
+            return chunk(c.backward_weight);
         case Opcode::OverlapForwardBackward: {
             // Each pass's expert all-to-alls hide behind the other's kernels (DeepSeek-AI 2024,
             // section 3.2.1; Megatron's combined 1F1B overlaps these alone); everything else is done one
@@ -431,7 +445,13 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
             const StageCostSet& b = stage(key.stage2);
             const double hidden = std::min(c.forward.ep.blocking_s, b.backward.kernel_s) +
                                   std::min(b.backward.ep.blocking_s, c.forward.kernel_s);
-            const SimTime d = c.forward.device_time() + b.backward.device_time() - sim_time(hidden);
+            const NodeGroup& nodes =
+                environment_.node_group(plan_.stages[static_cast<std::size_t>(key.stage)].node_group);
+            const double taken =
+                hidden > 0 ? hidden * multiprocessor_share(CollectiveKind::AllToAll, placement_.group({Axis::Ep}),
+                                                           nodes.type, nodes.device.sms)
+                           : 0;
+            const SimTime d = c.forward.device_time() + b.backward.device_time() - sim_time(hidden - taken);
             const SimTime host = c.forward.host_time() + b.backward.host_time();
             return {d, host, std::max(d, host)};
         }

@@ -16,6 +16,7 @@ struct FrameworkDefaults;
 
 struct TransferCost {
     double seconds = 0, sigma_s = 0, bytes = 0;
+    double taken_s = 0;  // from the kernels beside it (sim/collectives/multiprocessors.hpp)
     ErrorSource source = ErrorSource::IntraNode;
     std::string_view algorithm;
     bool out_of_range = false;

@@ -111,6 +111,7 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     CostContext context;
     context.profile = &environment.profile(key.node_group);
     context.node = &environment.node_group(key.node_group).type;
+    context.multiprocessors = environment.node_group(key.node_group).device.sms;
     context.tp = key.tp;
     context.cp = key.cp;
     context.ep = key.ep;
