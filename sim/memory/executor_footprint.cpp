@@ -10,6 +10,7 @@ namespace {
 // One layer of the stage, in bytes.
 struct LayerBytes {
     double saved, recomputed, forward, backward, kept, split, parameters;
+    double on_its_way;  // parameters whose gradient is still summed when the layer before begins its backward
 };
 
 std::vector<LayerBytes> layers_of(const LayerGraph& graph, const StageSpec& stage, const ShapeCost& shape) {
@@ -23,6 +24,7 @@ std::vector<LayerBytes> layers_of(const LayerGraph& graph, const StageSpec& stag
                              work.transient_backward_bytes,
                              shape.kept_for_weight_bytes[c],
                              shape.split_transient_bytes[c],
+                             static_cast<double>(work.dense_parameters + work.expert_parameters),
                              static_cast<double>(work.dense_parameters + work.expert_parameters)};
         layers.insert(layers.end(), static_cast<std::size_t>(segment.count), one);
     }
@@ -34,7 +36,7 @@ std::vector<LayerBytes> layers_of(const LayerGraph& graph, const StageSpec& stag
 StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& plan, int s,
                                   const ShapeCost& shape) {
     const StageSpec& spec = plan.stages[static_cast<std::size_t>(s)];
-    const std::vector<LayerBytes> layers = layers_of(graph, spec, shape);
+    std::vector<LayerBytes> layers = layers_of(graph, spec, shape);
     const bool first = s == 0, last = s + 1 == plan.stage_count();
     const double element = bytes_per_element(plan.precision.compute);
     const double gradient = plan.precision.gradient_fp32 ? 4 : element;
@@ -44,19 +46,36 @@ StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& p
     // Tokens and targets, 32 bits each: the microbatch's own, and the host's while a forward begins.
     const double tokens = static_cast<double>(plan.microbatch * plan.seq_len);
     const double batch = first || last ? 8 * tokens : 0;
+    const bool shares_table = first && last && graph.tied_embeddings;
+    if (shares_table && graph.vocab > 0) {
+        // The embedding's parameters are one bucket, with which the head works and which goes before its own.
+        const auto rows = static_cast<double>(std::max(shape.shape.padded_vocab, graph.vocab));
+        const double own = layers.back().parameters -
+                           rows * static_cast<double>(graph.tied_parameters / graph.vocab) / plan.mesh.tp;
+        layers.back().on_its_way = own;
+        layers.back().parameters = layers.front().parameters + own;
+    }
     StageFootprint f;
     double later = 0, kept_after = 0, recomputed_after = 0;
     for (std::size_t i = layers.size(); i-- > 0;) {
         const LayerBytes& l = layers[i];
         const double next = i + 1 < layers.size() ? layers[i + 1].parameters : 0;
+        const double going = i + 1 < layers.size() ? layers[i + 1].on_its_way : 0;
         const double before = i > 0 ? layers[i - 1].parameters : 0;
         // The next layer's parameters are gathered while this one runs.
         f.transient_forward =
             std::max(f.transient_forward, l.forward + batch + gathered * (l.parameters + next) - later);
         // This layer's whole gradient, that of the layer after it on its way, and the latter's shard.
         const double sharded =
-            gathered * (l.parameters + before) + whole * (l.parameters + next + next / replicas);
-        f.transient_backward = std::max(f.transient_backward, l.backward + l.recomputed + sharded - later);
+            gathered * (l.parameters + before) + whole * (l.parameters + going + going / replicas);
+        const double running = l.backward + l.recomputed + sharded - later;
+        if (i + 1 == layers.size()) f.transient_backward_last = running;
+        // When it has run: its input's gradient, its own whole gradient and the shard that this is summed into.
+        const double input =
+            first && i == 0 ? 0 : graph.cut_bytes(spec.first_layer + static_cast<int>(i), shape.shape);
+        const double ending = input + l.recomputed + gathered * before +
+                              whole * (l.parameters + l.parameters / replicas) - later;
+        f.transient_backward = std::max({f.transient_backward, running, ending});
         // Nothing goes before the weight half has run, whole gradients neither: norms and biases have added
         // to them (LayerSharding::after).
         f.gradients_for_weight += whole * l.parameters;
@@ -68,7 +87,11 @@ StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& p
         recomputed_after += l.recomputed;
         later += l.saved;
     }
-    if (!layers.empty()) f.gradient_on_its_way = whole * layers.front().parameters * (1 + 1.0 / replicas);
+    // ZeRO-2's reductions are instructions of their own, which wait for it.
+    if (!layers.empty() && plan.zero_stage == 3)
+        f.gradient_on_its_way = whole * layers.front().parameters * (1 + 1.0 / replicas);
+    // A head that computes with the embedding's table waits for the table's gradient before it adds to it.
+    if (shares_table) f.transient_backward_last -= f.gradient_on_its_way;
     f.activations = later + batch;
     f.held_for_weight = f.activations + kept_after + recomputed_after;
     if (plan.mesh.pp > 1) {
@@ -82,6 +105,7 @@ StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& p
         if (plan.microbatches > 1) {
             f.transient_forward += cut + out;
             f.transient_backward += cut + out;
+            f.transient_backward_last += cut + out;
             f.transient_backward_input += cut + out;
             f.transient_backward_input_beside += cut + out;
             f.transient_backward_weight += cut + out;

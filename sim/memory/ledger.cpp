@@ -72,9 +72,12 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
 }
 
 // What an instruction needs while it runs, beyond what is held. `owes`: other microbatches' weight gradients
-// of its stage are to come.
+// of its stage are to come. `again`: the stage has run a backward in this step.
 static double transient_bytes(Opcode opcode, const StageFootprint& stage, const StageFootprint& stage2,
-                              bool owes) {
+                              bool owes, bool again) {
+    if (again && opcode == Opcode::Forward) return stage.transient_forward + stage.gradient_on_its_way;
+    if (again && opcode == Opcode::Backward)
+        return std::max(stage.transient_backward, stage.transient_backward_last + stage.gradient_on_its_way);
     if (opcode == Opcode::Forward) return stage.transient_forward;
     if (opcode == Opcode::OverlapForwardBackward) return stage.transient_forward + stage2.transient_backward;
     if (opcode == Opcode::BackwardInput)
@@ -84,7 +87,7 @@ static double transient_bytes(Opcode opcode, const StageFootprint& stage, const 
 }
 
 DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
-                         const std::vector<double>& parameter_bytes) {
+                         const std::vector<double>& parameter_bytes, std::int64_t microbatches) {
     // Sizes of the rank's stages side by side: schedules with many chunks have thousands of counts.
     const std::size_t own = profile.stages.size();
     std::vector<double> held(own), held_for_weight(own), stashed(own), gradients(own), on_its_way(own);
@@ -101,10 +104,12 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
         const MemorySnapshot& snapshot = profile.snapshots[i];
         const std::uint16_t* counts = profile.counts_of(i).data();
         DynamicPeak now;
-        bool owes = false;
+        bool owes = false, again = false;
         for (std::size_t k = 0; k < own; ++k) {
             now.activations += counts[k] * held[k] + counts[own + k] * held_for_weight[k];
             const bool runs = profile.stages[k] == snapshot.stage;
+            // While all of a step's microbatches are held, none has run its backward; else one may have.
+            if (runs) again = counts[k] + counts[own + k] < microbatches;
             if (counts[own + k] == 0) {
                 if (!runs) now.transient += on_its_way[k];
                 continue;
@@ -115,7 +120,7 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
         for (std::size_t k = 0; k < own && profile.weight_versions > 1; ++k)
             now.weight_stash += counts[2 * own + k] * stashed[k];
         now.transient +=
-            transient_bytes(snapshot.running, stages[snapshot.stage], stages[snapshot.stage2], owes);
+            transient_bytes(snapshot.running, stages[snapshot.stage], stages[snapshot.stage2], owes, again);
         now.instruction = snapshot.instruction;
         if (now.total() > peak.total()) peak = now;
     }
@@ -180,7 +185,7 @@ MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan,
     for (std::size_t r = 0; r < profiles.size(); ++r) {
         const int rank = static_cast<int>(r);
         const RankParameters parameters = rank_parameters(plan, costs, rank_of_stage, rank);
-        const DynamicPeak peak = dynamic_peak(profiles[r], footprint.stages, footprint.parameter_bytes);
+        const DynamicPeak peak = dynamic_peak(profiles[r], footprint.stages, footprint.parameter_bytes, plan.microbatches);
         RankFootprint f;
         f.dense = parameters.dense;
         f.expert = parameters.expert;
@@ -334,6 +339,7 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
         const std::vector<std::uint32_t> last = last_chunks(program, schedule.stages);
         double activations = 0, stash = 0;
         std::vector<int> owed(static_cast<std::size_t>(schedule.stages), 0);  // weight gradients to come
+        std::vector<char> again(static_cast<std::size_t>(schedule.stages), 0);  // has run a backward in the step
         const auto sample = [&](SimTime t, double transient) {
             rank.memory.push_back({t,
                                    {states, static_cast<std::int64_t>(activations),
@@ -345,6 +351,7 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
             if (schedule.boundary != StepBoundary::None && event.step != step) {
                 activations = stash = 0;
                 std::fill(owed.begin(), owed.end(), 0);
+                std::fill(again.begin(), again.end(), 0);
                 step = event.step;
             }
             const MemoryEffect effect = memory_effect(in.opcode, in.part == 0 || in.part == last[in.stage]);
@@ -358,8 +365,10 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
                 stash = std::max(0.0, stash + delta.stashed * sizes.parameter_bytes[in.stage]);
             };
             apply(effect.before);
-            sample(event.start, transient_bytes(in.opcode, f, sizes.stages[in.stage2], owed[in.stage] > 0));
+            sample(event.start, transient_bytes(in.opcode, f, sizes.stages[in.stage2], owed[in.stage] > 0,
+                                                again[in.stage] != 0));
             apply(effect.after);
+            if (in.opcode == Opcode::Backward && effect.after.held < 0) again[in.stage] = 1;
             activations += effect.after2_held * sizes.stages[in.stage2].activations;
             sample(event.end, 0);
         }

@@ -27,9 +27,10 @@ struct StageFootprint {
     // Whole gradients of sharded layers, once for all microbatches: from the first one's BackwardInput, which
     // adds to them, until no BackwardWeight is to come. While they are held a BackwardInput adds none.
     double gradients_for_weight = 0, transient_backward_input_beside = 0;
-    // Of the first layer, whole and its shard: on its way from the end of a backward until the stage's next
-    // one, beside what the rank's other stages do meanwhile.
+    // Of the first layer, whole and its shard: on its way from the end of a backward until the last layer of
+    // the stage's next one has run, beside what the rank does meanwhile.
     double gradient_on_its_way = 0;
+    double transient_backward_last = 0;  // of transient_backward, while the last layer runs
     double loose = 0;  // between the loss's tensors, where no other tensor fits
 };
 
@@ -44,8 +45,9 @@ struct DynamicPeak {
     [[nodiscard]] double total() const { return activations + transient + weight_stash; }
 };
 
+// `microbatches`: of a step.
 DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
-                         const std::vector<double>& parameter_bytes);
+                         const std::vector<double>& parameter_bytes, std::int64_t microbatches);
 
 // Bytes that each pipeline rank has left for activations, in quarters of a microbatch's: what drives
 // memory-limited orders. Whatever holds no more fits.

@@ -50,8 +50,8 @@ struct TruthRow {
     Errors errors;  // fields of the row that could not be read
 };
 
-// A document of any of the three shapes. Fails where it is none of them; a row with an unreadable field is
-// returned with its errors.
+// A document of any of the three shapes. Fails where no row has one of them; a row without, or with an
+// unreadable field, is returned with its errors. Rows without an id have their place's: "#12".
 Result<std::vector<TruthRow>> read_truth(const std::string& path);
 Result<std::vector<TruthRow>> read_truth_text(std::string_view text, const std::string& path);
 

@@ -34,11 +34,15 @@ std::string device_of(const TruthRow& row) {
                               "rtx3090", "rtxpro6000", "a10g", "a40",  "mi300x", "mi250x", "t4"}) {
         if (!says(gpu, known)) continue;
         const std::string name = known;
+        // "a100-40" and "V100-SXM2-16GB", where no memory is stated beside the name.
+        const auto named = [&](const char* size) {
+            return memory == 0 && (says(gpu, std::string(size) + "gb") || gpu.ends_with(size));
+        };
         const bool pcie = says(gpu, "pcie") && (name == "a100" || name == "h100");
-        if (name == "a100" && (memory == 40 || (memory == 0 && says(gpu, "40gb")))) return "a100-40";
+        if (name == "a100" && (memory == 40 || named("40"))) return "a100-40";
         if (pcie) return name + "-pcie";
-        if (name == "h100" && memory == 96) return "h100-96";
-        if (name == "v100") return memory == 16 || (memory == 0 && says(gpu, "16gb")) ? "v100-16" : "v100-32";
+        if (name == "h100" && (memory == 96 || named("96"))) return "h100-96";
+        if (name == "v100") return memory == 16 || named("16") ? "v100-16" : "v100-32";
         return name;
     }
     return "";

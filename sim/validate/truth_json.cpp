@@ -70,9 +70,9 @@ void read_memory(const JsonObject& object, TruthRow& row) {
     row.memory_of_first_node = contains(kind, "nvidia-smi") && !contains(kind, "max");
 }
 
-TruthRow main_row(const JsonObject& object, Errors& errors) {
+TruthRow main_row(const JsonObject& object, Errors& errors, std::size_t index) {
     TruthRow row;
-    row.id = object.string("id");
+    row.id = object.string_or("id", "#" + std::to_string(index));
     row.source = object.string_or("source", "");
     row.status = status_of(object);
     row.one_layer = object.string_or("unit", "iteration") == "layer";
@@ -236,26 +236,32 @@ Result<std::vector<TruthRow>> read_truth_text(std::string_view text, const std::
     }
     const std::string file = std::filesystem::path(path).stem().string();
     std::vector<TruthRow> rows;
+    bool any = json->empty();
     for (std::size_t i = 0; i < json->size(); ++i) {
         const Json& item = (*json)[i];
+        const std::string pointer = path + "#/" + std::to_string(i);
         Errors errors;
-        const JsonObject object(item, path + "#/" + std::to_string(i), errors);
-        if (!item.is_object()) return errors;
+        const JsonObject object(item, pointer, errors);
         TruthRow row;
-        if (object.has("test") && object.has("args")) {
+        row.id = "#" + std::to_string(i);
+        bool known = item.is_object();
+        if (known && object.has("test") && object.has("args")) {
             row = functional_row(object, errors);
-        } else if (object.has("step_s")) {
+        } else if (known && object.has("step_s")) {
             row = single_row(object, errors, i);
-        } else if (object.has("id") && object.has("hardware")) {
-            row = main_row(object, errors);
+        } else if (known && object.has("hardware") && (object.has("id") || object.has("model"))) {
+            row = main_row(object, errors, i);
         } else {
-            return Error{ErrorCode::Unreadable, "no shape of measured row that is known",
-                         path + "#/" + std::to_string(i), "id and hardware; test and args; or step_s"};
+            known = false;
+            errors = {Error{ErrorCode::Unreadable, "no shape of measured row that is known", pointer,
+                            "id and hardware; test and args; or step_s"}};
         }
+        any |= known;
         row.file = file;
         row.errors = std::move(errors);
         rows.push_back(std::move(row));
     }
+    if (!any) return rows.front().errors;
     return rows;
 }
 

@@ -27,6 +27,7 @@ struct Case {
     RecomputeMode recompute = RecomputeMode::None;
     std::int64_t microbatch = 2, microbatches = 4;
     bool sequence_parallel = false, tied = false;
+    std::int64_t vocab = 512;
 };
 
 DeviceMesh mesh_of(int dp, int tp, int pp) {
@@ -39,7 +40,7 @@ PlanDocument document_of(const Case& c) {
     ModelConfig m;
     m.name = "memory";
     m.family = c.llama ? "llama" : "gpt";
-    m.layers = 4, m.hidden = 64, m.heads = 4, m.ffn = 192, m.vocab = 512, m.seq_len = 64;
+    m.layers = 4, m.hidden = 64, m.heads = 4, m.ffn = 192, m.vocab = c.vocab, m.seq_len = 64;
     m.tied_embeddings = c.tied;
     if (c.llama) {
         m.kv_heads = 2, m.activation = ActivationKind::Silu, m.gated = true, m.norm = NormKind::Rms;
@@ -116,6 +117,11 @@ TEST(ExecutorMemory, PredictedPeaksAreThoseOfRuns) {
          .zero = 3,
          .recompute = RecomputeMode::Selective,
          .microbatches = 8},
+        // The embedding's gradient, larger than any other, is on its way into the next microbatch's backward.
+        {.mesh = mesh_of(2, 1, 1), .zero = 3, .microbatch = 1, .vocab = 4096},
+        {.llama = true, .mesh = mesh_of(2, 1, 1), .zero = 3, .microbatch = 1, .tied = true, .vocab = 4096},
+        {.mesh = mesh_of(2, 1, 1), .zero = 2, .microbatch = 1, .vocab = 4096},
+        {.llama = true, .mesh = mesh_of(2, 1, 1), .zero = 2, .microbatch = 1, .microbatches = 1, .vocab = 4096},
     };
     for (const Case& c : cases) {
         const PlanDocument document = document_of(c);
@@ -130,8 +136,10 @@ TEST(ExecutorMemory, PredictedPeaksAreThoseOfRuns) {
             std::string parts;
             for (const MemoryAddend& a : memory.addends)
                 parts += a.name + " " + std::to_string(static_cast<std::int64_t>(a.bytes)) + ", ";
-            // Within 2 % where ranks keep pace; on a loaded machine a message more may be held at the peak.
-            EXPECT_NEAR(memory.peak_allocated_bytes / run[static_cast<std::size_t>(memory.rank)], 1, 0.03)
+            // Within 2 % where ranks keep pace; on a loaded machine a message more may be held at the peak of
+            // a pipeline.
+            const double near = document.plan.mesh.pp > 1 ? 0.03 : 0.012;
+            EXPECT_NEAR(memory.peak_allocated_bytes / run[static_cast<std::size_t>(memory.rank)], 1, near)
                 << (c.llama ? "llama " : "gpt ") << summary(document.plan) << (c.tied ? " tied" : "")
                 << " rank " << memory.rank << ": " << parts << "run "
                 << run[static_cast<std::size_t>(memory.rank)];

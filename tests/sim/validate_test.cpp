@@ -103,11 +103,32 @@ TEST(Truth, UnreadableDocumentsAreRefused) {
     EXPECT_FALSE(read_truth_text("{}", "x.json"));
     EXPECT_FALSE(read_truth_text(R"([{"who": 1}])", "x.json"));
     EXPECT_FALSE(read_truth_text("[1]", "x.json"));
+    // Beside known rows, unknown ones are listed with the reason; a row without an id has its place.
+    const auto mixed = read_truth_text(R"([{"who": 1}, 7, {"hardware": {"gpu": "H100"}, "model": {}}])", "x.json");
+    ASSERT_TRUE(mixed);
+    ASSERT_EQ(mixed->size(), 3U);
+    EXPECT_EQ((*mixed)[0].errors.front().message, "no shape of measured row that is known");
+    EXPECT_FALSE((*mixed)[1].errors.empty());
+    EXPECT_TRUE((*mixed)[2].errors.empty());
+    EXPECT_EQ((*mixed)[2].id, "#2");
     const auto wrong =
         read_truth_text(R"([{"id": "a", "hardware": {"gpu": 7}, "model": {"layers": 1.5}}])", "x.json");
     ASSERT_TRUE(wrong);
     EXPECT_FALSE(wrong->front().errors.empty());
     EXPECT_FALSE(make_case(wrong->front()));
+}
+
+TEST(Truth, NamesOfDevicesTellTheirMemory) {
+    TruthRow row;
+    const auto device = [&](const char* gpu) {
+        row.gpu = gpu;
+        return cluster_of(row, 8).value().groups.front().device.name;
+    };
+    EXPECT_EQ(device("A100-40"), "a100-40");
+    EXPECT_EQ(device("A100-SXM4-40GB"), "a100-40");
+    EXPECT_EQ(device("A100"), "a100");
+    EXPECT_EQ(device("V100-SXM2-16GB"), "v100-16");
+    EXPECT_EQ(device("NVIDIA H100 80GB HBM3"), "h100");
 }
 
 // The row's microbatches are small enough for its host to set the pace; eight times larger ones are not.
