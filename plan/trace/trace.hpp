@@ -11,6 +11,10 @@
 
 namespace tw {
 
+// Bit of TraceEvent::index: drawn inside the instruction of the other bits, none of its own (collectives of a
+// stage's layers, sim/report/layer_collectives.hpp).
+inline constexpr std::uint32_t kInsideAnother = 1U << 31;
+
 struct TraceEvent {
     Instruction instruction;
     std::int32_t step = 0;

@@ -20,7 +20,8 @@ ResidualGrid fit_residual_grid(const std::vector<GemmShape>& shapes, const std::
                                const GridKnots& knots);
 
 // Ridge regression on the grid's basis, reweighted towards absolute errors (Huber 1964); grid points without
-// data stay 0.
+// data stay 0. Of two layouts of knots the one that cross-validation on these points prefers
+// clearly.
 ResidualGrid fit_residual_grid(const GemmCurve& curve, const std::vector<GemmPoint>& points);
 
 }  // namespace tw

@@ -325,6 +325,8 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
                        const Schedule& schedule, Trace& trace) {
     const Footprints sizes = footprints(environment, plan, costs);
     trace.memory_categories = {"model states", "activations", "temporaries", "stashed weights"};
+    const MemoryBase base =
+        memory_base(environment, plan, costs, schedule.rank_of_stage, memory_profile(schedule));
     double smallest = std::numeric_limits<double>::infinity();  // one line for all ranks
     for (int r = 0; r < schedule.ranks(); ++r)
         smallest = std::min(
@@ -333,9 +335,10 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
     for (RankTrace& rank : trace.ranks) {
         const auto r = rank.rank % schedule.ranks();
         const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
-        const RankParameters parameters = rank_parameters(plan, costs, schedule.rank_of_stage, r);
+        const RankFootprint& footprint = base.ranks[static_cast<std::size_t>(r)];
+        const RankMemory n = rank_memory(plan, footprint);
         const auto states =
-            static_cast<std::int64_t>(model_state_bytes(plan, parameters.dense, parameters.expert).device());
+            static_cast<std::int64_t>(n.states.device() + n.buckets + footprint.sync_buffers);
         const std::vector<std::uint32_t> last = last_chunks(program, schedule.stages);
         double activations = 0, stash = 0;
         std::vector<int> owed(static_cast<std::size_t>(schedule.stages), 0);  // weight gradients to come
@@ -354,6 +357,10 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
                 std::fill(again.begin(), again.end(), 0);
                 step = event.step;
             }
+            if (in.opcode == Opcode::OptimizerStep && n.step > 0) {
+                sample(event.start, n.step);
+                sample(event.end, 0);
+            }
             const MemoryEffect effect = memory_effect(in.opcode, in.part == 0 || in.part == last[in.stage]);
             if (!effect.any()) continue;
             const StageFootprint& f = sizes.stages[in.stage];
@@ -365,8 +372,11 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
                 stash = std::max(0.0, stash + delta.stashed * sizes.parameter_bytes[in.stage]);
             };
             apply(effect.before);
-            sample(event.start, transient_bytes(in.opcode, f, sizes.stages[in.stage2], owed[in.stage] > 0,
-                                                again[in.stage] != 0));
+            const double sharded = is_compute(in.opcode) ? n.gathered : 0;
+            const double gradients = is_backward(in.opcode) ? n.unsharded_gradients : 0;
+            sample(event.start, sharded + gradients +
+                                    transient_bytes(in.opcode, f, sizes.stages[in.stage2], owed[in.stage] > 0,
+                                                    again[in.stage] != 0));
             apply(effect.after);
             if (in.opcode == Opcode::Backward && effect.after.held < 0) again[in.stage] = 1;
             activations += effect.after2_held * sizes.stages[in.stage2].activations;

@@ -8,6 +8,7 @@
 #include "plan/trace/analyze.hpp"
 #include "sim/memory/ledger.hpp"
 #include "sim/report/fullest_rank.hpp"
+#include "sim/report/layer_collectives.hpp"
 #include "sim/report/trace_labels.hpp"
 #include "sim/simulator.hpp"
 
@@ -273,6 +274,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         add_memory_curves(environment, plan, costs, schedule, report.trace);
         const TraceAnalysis analysis = analyze(report.trace);
         report.critical_path = describe(report.trace, analysis.critical_path);
+        add_layer_collectives(plan, costs, report.trace);
     }
     return report;
 }
