@@ -42,6 +42,11 @@ std::string nearest_mesh(const RuleContext& context, std::int64_t world, std::in
             if (std::find(tps.begin(), tps.end(), tp) != tps.end()) legal.push_back(tp);
         }
         hint += ", or " + nearest_legal("tp", legal, mesh.tp);
+    } else if (mesh.cp > 1 && world % (model / mesh.cp) == 0) {
+        for (const std::int64_t cp : divisors(world / (model / mesh.cp))) {
+            if (cp == 1 || context.plan.seq_len % (2 * cp) == 0) legal.push_back(cp);
+        }
+        hint += ", or " + nearest_legal("cp", legal, mesh.cp);
     }
     return hint;
 }
