@@ -23,13 +23,8 @@ std::vector<std::string> names() {
 
 std::string flag_lines(const PlanExport& made) {
     std::string text;
-    for (const auto& [flag, value] : made.flags) {
-        std::string one_line;
-        for (const char c : value) {
-            if (c != '\n') one_line += c;
-        }
-        text += flag + (value.empty() ? "" : " '" + one_line + "'") + "\n";
-    }
+    for (const auto& [flag, value] : made.flags)
+        text += flag + (value.empty() ? "" : " " + value) + "\n";
     return text;
 }
 
@@ -68,8 +63,9 @@ int export_command(const ExportOptions& options, Console& console) {
                               "--output", "-o FILE writes both"}});
     }
     const std::string text = options.flags ? flag_lines(*made) : made->text;
-    for (const std::string& remark : made->remarks)
-        console.note(remark);
+    for (const std::string& remark : made->remarks) {
+        if (!to_stdout || text.find(remark) == std::string::npos) console.note(remark);
+    }
     if (to_stdout) {
         console.out(text);
         return 0;

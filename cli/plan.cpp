@@ -172,8 +172,10 @@ int nothing_found(const PlanAnswer& answer, const Json& request, bool interrupte
             {Error{ErrorCode::Failure, "no plan was found in " + format_duration(answer.search.wall_s),
                    "--time-limit", "more time, or more of the plan decided by --fix"}});
     }
-    Errors errors{
-        Error{ErrorCode::Infeasible, "no plan is feasible: " + search_sentence(answer.search), "plan", ""}};
+    const bool none = answer.search.configurations == 0;
+    Errors errors{Error{ErrorCode::Infeasible,
+                        none ? "no plan is legal" : "no plan is feasible: " + search_sentence(answer.search),
+                        "plan", ""}};
     for (const std::string& reason : answer.missing)
         errors.push_back({ErrorCode::Infeasible, reason, "missing", ""});
     return console.fail(errors);

@@ -22,7 +22,8 @@ enum class Objective : std::uint8_t { Time, Memory, Money, Pareto };
 struct RankedPlan {
     ParallelPlan plan;
     Evaluation evaluation;
-    bool tied = false;  // the difference to the first is within its own standard deviation
+    // The difference to the first is within its own standard deviation; by memory, within a percent.
+    bool tied = false;
 };
 
 struct SearchProgress {

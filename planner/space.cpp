@@ -127,6 +127,8 @@ std::vector<ChunkChoice> SearchSpace::chunks(const MeshChoice& mesh) const {
     for (int v = 1; v == 1 || std::int64_t{v} * mesh.mesh.pp <= most; ++v) {
         if (v > 1 && mesh.mesh.pp == 1) break;
         if (!fix.vpp.allows(v) || schedules(mesh, v).empty()) continue;
+        const auto own = own_split(environment_.graph, request_.target, v * mesh.mesh.pp);
+        if (own && own->empty()) continue;
         for (const RecomputeMode mode :
              {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
             if (!fix.recompute.allows(mode)) continue;

@@ -189,7 +189,7 @@ std::string warnings_text(const SimulationReport& report, const ReportTextOption
 }  // namespace
 
 std::string price_text(double usd) {
-    return usd >= 1 ? fmt::format("{:.2f}", usd) : fmt::format("{:.4f}", usd);
+    return usd >= 1 ? fmt::format("{:.2f}", usd) : fmt::format("{:.3g}", usd);
 }
 
 std::string report_headline(const SimulationReport& report, const ReportTextOptions& options) {

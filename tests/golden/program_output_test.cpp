@@ -101,6 +101,9 @@ std::vector<Case> all_cases() {
         {"error-plan-tp", "plan --model llama3-8b --cluster h100:16 --global-batch 32 --fix tp=5"},
         {"error-plan-cp", "plan --model llama3-8b --cluster h100:16 --global-batch 32 --fix cp=3"},
         {"error-plan-money", "plan --model gpt2-tiny --cluster cpu:2 --global-batch 8 --objective money"},
+        {"inspect-misspelt", "inspect misspelt-config.json"},
+        {"error-misspelt-cluster", "plan --model gpt2-tiny --cluster misspelt-cluster.json --global-batch 8"},
+        {"error-misspelt-scenario", "simulate tiny.json --scenario misspelt-scenario.json"},
         {"error-run-sync", "run tiny.json --density 0.1 --staleness 3 --local-steps 4 --block 64"},
     };
     for (const std::string& schedule : schedule_names()) {

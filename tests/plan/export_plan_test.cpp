@@ -209,13 +209,23 @@ TEST(ExportPlan, TorchtitanRunsOurOwnOrders) {
           "data_parallel_replicate_degree = 1", "fsdp_reshard_after_forward = \"always\"",
           "pipeline_parallel_degree = 4", "pipeline_parallel_microbatch_size = 2",
           "pipeline_parallel_schedule = \"1F1B\"", "pipeline_parallel_schedule_csv = \"job.csv\"",
-          "\"layers.31\", \"norm\", \"output\""}) {
+          "pipeline_parallel_first_stage_less_layers = 0", "pipeline_parallel_last_stage_less_layers = 0",
+          "pipeline_parallel_layers_per_stage = 8"}) {
         EXPECT_NE(made->text.find(line), std::string::npos) << line << " in\n" << made->text;
     }
     ASSERT_EQ(made->beside.size(), 1U);
     const auto order = read_pytorch_csv(made->beside.front().text);
     ASSERT_TRUE(order.has_value());
     EXPECT_EQ(order_digest(*order), order_digest(*plan_order(document.plan)));
+
+    // Its own rule: embedding and head count as a block each; what it cannot make is a list of modules.
+    for (const auto& [counts, option] :
+         {std::pair{std::vector<int>{8, 9, 8, 7}, "pipeline_parallel_last_stage_less_layers = 1"},
+          {std::vector<int>{5, 9, 9, 9}, "\"layers.31\", \"norm\", \"output\""}}) {
+        document.plan.stages = *explicit_partition(document.graph, counts, RecomputeMode::None);
+        const std::string text = exported(document, TargetFramework::Torchtitan);
+        EXPECT_NE(text.find(option), std::string::npos) << option << " in\n" << text;
+    }
 
     document.plan.schedule = "zb-v";
     document.plan.virtual_stages = 2;

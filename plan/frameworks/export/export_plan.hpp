@@ -58,9 +58,9 @@ PlanExport export_deepspeed(const ExportInput&);   // deepspeed.cpp
 PlanExport export_nanotron(const ExportInput&);    // nanotron.cpp
 PlanExport export_accelerate(const ExportInput&);  // accelerate.cpp
 
-// The model's own arguments of Megatron-LM, as words; what they cannot say goes to `remarks`
-// (megatron_model.cpp).
-std::vector<std::string> megatron_model_arguments(const ModelConfig& config,
+// The model's own arguments of Megatron-LM, for sequences of so many tokens; what they cannot say goes to
+// `remarks` (megatron_model.cpp).
+std::vector<std::string> megatron_model_arguments(const ModelConfig& config, std::int64_t seq_len,
                                                   std::vector<std::string>& remarks);
 // Stages of a decoder as --pipeline-model-parallel-layout: "Et*7|(t*8|)*2t*7L".
 std::string megatron_layout(std::span<const int> blocks_per_stage, std::int64_t mtp_layers);

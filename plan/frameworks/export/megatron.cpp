@@ -188,7 +188,7 @@ PlanExport export_megatron(const ExportInput& input) {
     PlanExport made;
     Arguments model, parallel;
     if (input.config != nullptr) {
-        model.append(megatron_model_arguments(*input.config, made.remarks));
+        model.append(megatron_model_arguments(*input.config, plan.seq_len, made.remarks));
     } else {
         made.remarks.emplace_back("the model's own arguments are not known");
     }

@@ -9,8 +9,8 @@ namespace {
 
 class ModelArguments {
   public:
-    ModelArguments(const ModelConfig& config, std::vector<std::string>& remarks)
-        : c_(config), remarks_(remarks) {}
+    ModelArguments(const ModelConfig& config, std::int64_t seq_len, std::vector<std::string>& remarks)
+        : c_(config), seq_len_(seq_len), remarks_(remarks) {}
 
     std::vector<std::string> all() {
         add_sizes();
@@ -39,7 +39,7 @@ class ModelArguments {
             value("--num-query-groups", c_.kv());
         }
         if (!c_.mla()) value("--kv-channels", c_.qk_dim());
-        value("--max-position-embeddings", std::max(c_.seq_len, c_.position_rows));
+        value("--max-position-embeddings", std::max({seq_len_, c_.seq_len, c_.position_rows}));
         value("--vocab-size", c_.vocab);
     }
 
@@ -108,15 +108,16 @@ class ModelArguments {
     }
 
     const ModelConfig& c_;
+    std::int64_t seq_len_;
     std::vector<std::string>& remarks_;
     std::vector<std::string> words_;
 };
 
 }  // namespace
 
-std::vector<std::string> megatron_model_arguments(const ModelConfig& config,
+std::vector<std::string> megatron_model_arguments(const ModelConfig& config, std::int64_t seq_len,
                                                   std::vector<std::string>& remarks) {
-    return ModelArguments(config, remarks).all();
+    return ModelArguments(config, seq_len, remarks).all();
 }
 
 }  // namespace tw

@@ -1,6 +1,8 @@
 // torchtitan's configuration up to v0.2.2: config/job_config.py, whose TOML sections are also flags
 // (--section.option); main's configurations are Python functions.
 #include <array>
+#include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -66,6 +68,7 @@ class Settings {
         std::vector<std::pair<std::string, std::string>> all;
         for (const Section& section : sections_) {
             for (const auto& [option, value] : section.options) {
+                if (value.starts_with('[')) continue;  // lists of lists are TOML's alone
                 const bool quoted = value.starts_with('"');
                 all.emplace_back(fmt::format("--{}.{}", section.name, option),
                                  quoted ? value.substr(1, value.size() - 2) : value);
@@ -100,6 +103,39 @@ std::vector<std::vector<std::string>> modules(const ExportInput& input) {
     return parts;
 }
 
+// How torchtitan is told a split that its own rule makes: the embedding and the head count as so many blocks.
+struct Weights {
+    int first = 0, last = 0, layers_per_stage = 0;
+};
+
+std::optional<Weights> weights_of(const std::vector<int>& counts) {
+    const int blocks = std::accumulate(counts.begin(), counts.end(), 0);
+    const auto stages = static_cast<int>(counts.size());
+    for (int first = 0; first < counts.front(); ++first) {
+        for (int last = 0; last < counts.front(); ++last) {
+            if (torchtitan_split(blocks, stages, first, last) != counts) continue;
+            const int all = blocks + first + last, per_stage = (all + stages - 1) / stages;
+            if ((all + per_stage - 1) / per_stage == stages) return Weights{first, last, per_stage};
+        }
+    }
+    return std::nullopt;
+}
+
+void add_split(const ExportInput& input, Settings& out, PlanExport& made) {
+    const std::vector<int> counts = blocks_per_stage(input.document.graph, input.plan().stages);
+    if (const auto weights = weights_of(counts)) {
+        out.number("pipeline_parallel_first_stage_less_layers", weights->first);
+        out.number("pipeline_parallel_last_stage_less_layers", weights->last);
+        out.number("pipeline_parallel_layers_per_stage", weights->layers_per_stage);
+        return;
+    }
+    out.parts("module_fqns_per_model_part", modules(input));
+    made.remarks.emplace_back(
+        "the split is a list of modules, of models that name them as torchtitan's Llama does; the command "
+        "line "
+        "has no flag for it");
+}
+
 void add_parallelism(const ExportInput& input, Settings& out, PlanExport& made) {
     const ParallelPlan& plan = input.plan();
     const DeviceMesh& mesh = plan.mesh;
@@ -125,7 +161,7 @@ void add_parallelism(const ExportInput& input, Settings& out, PlanExport& made) 
         }
     }
     out.number("pipeline_parallel_microbatch_size", plan.microbatch);
-    out.parts("module_fqns_per_model_part", modules(input));
+    add_split(input, out, made);
 }
 
 }  // namespace
