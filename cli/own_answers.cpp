@@ -38,7 +38,7 @@ std::int64_t entries(const Json& json, const char* key) {
 
 // "tp1 pp2 dp4 ...: step 611 ms" of a report.
 std::string report_sentence(const Json& report) {
-    const std::string plan = word(report, "plan");
+    const std::string plan = word(report, "summary");
     return fmt::format("{}{}step {}", plan, plan.empty() ? "" : ": ",
                        format_duration(number(report, "step_time_s")));
 }

@@ -124,15 +124,17 @@ std::vector<ChunkChoice> SearchSpace::chunks(const MeshChoice& mesh) const {
     const std::int64_t blocks = environment_.graph.blocks;
     std::vector<ChunkChoice> result;
     const std::int64_t most = std::min(blocks, kMaxSearchedComputes / mesh.microbatches);  // stages
+    std::vector<RecomputeMode> modes;
+    const ZeroChoice any = own_rules() ? all_zeros(mesh).front() : ZeroChoice{};
+    for (const RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
+        if (fix.recompute.allows(mode) && runs(mesh, mode, any)) modes.push_back(mode);
+    }
     for (int v = 1; v == 1 || std::int64_t{v} * mesh.mesh.pp <= most; ++v) {
         if (v > 1 && mesh.mesh.pp == 1) break;
         if (!fix.vpp.allows(v) || schedules(mesh, v).empty()) continue;
         const auto own = own_split(environment_.graph, request_.target, v * mesh.mesh.pp);
         if (own && own->empty()) continue;
-        for (const RecomputeMode mode :
-             {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
-            if (!fix.recompute.allows(mode)) continue;
-            if (own_rules() && !runs(mesh, mode, all_zeros(mesh).front())) continue;
+        for (const RecomputeMode mode : modes) {
             if (mode == RecomputeMode::Selective && !selects_ && fix.recompute.allows(RecomputeMode::None))
                 continue;  // the same plan as without
             const auto add = [&](int first) {

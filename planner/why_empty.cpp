@@ -41,13 +41,19 @@ int own_virtual_stages(const std::string& schedule) {
 }
 
 // Why the search has no plan like a legal one (SearchSpace's own rules).
-std::string why_left_out(const ParallelPlan& plan) {
+std::string why_left_out(const ParallelPlan& plan, const PlanConstraints& fix) {
     if (plan.mesh.pp == 1 && plan.schedule != "1f1b" && plan.schedule != "gpipe") {
         return fmt::format(
             "schedule: pp 1 has no pipeline, where every order is that of 1f1b or gpipe: {} is searched with "
             "pp "
             "2 and more (hint: schedule=1f1b, or pp=2)",
             plan.schedule);
+    }
+    if (!fix.zero_shard.any())
+        return "zero: ZeRO is searched over all replicas (zero=3/all) and over those of one node";
+    if (!fix.full_blocks.any()) {
+        return "recompute: full:K is searched for K below the blocks of a stage, full:all for all of them; a "
+               "framework may recompute all alone";
     }
     return {};
 }
@@ -151,7 +157,8 @@ std::vector<std::string> SearchSpace::why_empty() const {
         // A legal plan is one that the space leaves out.
         if (found.empty()) {
             if (left_out.empty())
-                left_out = why_left_out(described.plan(i, base, world, request_.global_batch));
+                left_out =
+                    why_left_out(described.plan(i, base, world, request_.global_batch), request_.constraints);
             continue;
         }
         if (fewest.empty() || found.size() < fewest.size()) fewest = std::move(found);

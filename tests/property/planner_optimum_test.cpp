@@ -8,6 +8,7 @@
 
 #include "plan/check_plan.hpp"
 #include "plan/plan_json.hpp"
+#include "planner/best_plans.hpp"
 #include "tests/planner/planner_fixtures.hpp"
 
 namespace tw {
