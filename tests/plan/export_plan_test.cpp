@@ -240,6 +240,23 @@ TEST(ExportPlan, TorchtitanRunsOurOwnOrders) {
     EXPECT_TRUE(flag);
 }
 
+TEST(ExportPlan, TorchtitanOverlapsAndRecomputes) {
+    PlanDocument document = document_of("llama3-8b", "h100:8");
+    document.plan.recompute = RecomputeMode::SelectiveOps;
+    set_mesh(document, {.tp = 4});
+    document.plan.zero_stage = 2;
+    document.plan.overlap.tp = true;
+    document.plan.precision.gradient_reduce = Precision::Bf16;
+    const auto made = export_plan(document, TargetFramework::Torchtitan, "job");
+    ASSERT_TRUE(made.has_value()) << to_string(made.errors());
+    for (const char* line : {"fsdp_reshard_after_forward = \"never\"", "enable_async_tensor_parallel = true",
+                             "[compile]\nenable = true", "mode = \"selective\"",
+                             "selective_ac_option = \"op\"", "mixed_precision_reduce = \"float32\""}) {
+        EXPECT_NE(made->text.find(line), std::string::npos) << line << " in\n" << made->text;
+    }
+    EXPECT_EQ(made->remarks.front(), "torchtitan reduces gradients in fp32");
+}
+
 TEST(ExportPlan, DeepSpeedsBatchIsAProduct) {
     PlanDocument document = document_of("llama3-8b", "h100:16");
     document.plan.cp_kind = WorkShape::Cp::AllToAll;

@@ -46,6 +46,7 @@ class Settings {
   public:
     void section(std::string name) { sections_.push_back({std::move(name), {}}); }
     void number(std::string_view option, std::int64_t value) { add(option, fmt::format("{}", value)); }
+    void flag(std::string_view option, bool value) { add(option, value ? "true" : "false"); }
     void word(std::string_view option, std::string_view value) { add(option, fmt::format("\"{}\"", value)); }
     // A list of lists of words.
     void parts(std::string_view option, const std::vector<std::vector<std::string>>& lists) {
@@ -146,6 +147,8 @@ void add_parallelism(const ExportInput& input, Settings& out, PlanExport& made) 
     if (plan.zero_stage > 0)
         out.word("fsdp_reshard_after_forward", plan.zero_stage == 3 ? "always" : "never");
     out.number("tensor_parallel_degree", mesh.tp);
+    // Of compiled models.
+    if (plan.overlap.tp && mesh.tp > 1) out.flag("enable_async_tensor_parallel", true);
     out.number("context_parallel_degree", mesh.cp);
     out.number("expert_parallel_degree", mesh.ep);
     if (mesh.ep > 1) out.number("expert_tensor_parallel_degree", mesh.etp);
@@ -177,8 +180,9 @@ PlanExport export_torchtitan(const ExportInput& input) {
     out.number("seq_len", plan.seq_len);
     const bool fp32 = plan.precision.compute == Precision::Fp32;
     out.word("mixed_precision_param", fp32 ? "float32" : "bfloat16");
-    out.word("mixed_precision_reduce",
-             fp32 || plan.precision.gradient_reduce == Precision::Fp32 ? "float32" : "bfloat16");
+    out.word("mixed_precision_reduce", "float32");  // it takes no other
+    if (plan.precision.gradient_reduce != Precision::Fp32)
+        made.remarks.emplace_back("torchtitan reduces gradients in fp32");
     add_parallelism(input, out, made);
     const StageSpec& stage = plan.stages.front();  // all alike: a rule
     out.section("activation_checkpoint");
@@ -187,6 +191,10 @@ PlanExport export_torchtitan(const ExportInput& input) {
         out.word("selective_ac_option", "op");
     } else {
         out.word("mode", to_string(stage.recompute));
+    }
+    if (plan.overlap.tp && plan.mesh.tp > 1) {
+        out.section("compile");
+        out.flag("enable", true);
     }
     if (plan.precision.compute == Precision::Fp8) {
         made.remarks.emplace_back(
