@@ -189,7 +189,8 @@ std::string warnings_text(const SimulationReport& report, const ReportTextOption
 }  // namespace
 
 std::string price_text(double usd) {
-    return usd >= 1 ? fmt::format("{:.2f}", usd) : fmt::format("{:.3g}", usd);
+    if (usd >= 1) return fmt::format("{:.2f}", usd);
+    return usd >= 1e-3 ? fmt::format("{:.4f}", usd) : fmt::format("{:.3g}", usd);
 }
 
 std::string report_headline(const SimulationReport& report, const ReportTextOptions& options) {
