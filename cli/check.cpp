@@ -38,7 +38,7 @@ int check(const CheckOptions& options, Console& console) {
 void define_check(Command& command) {
     auto& options = command.keep<CheckOptions>();
     command.positional("PLAN", options.plan, "a trainwright/plan document; - is stdin");
-    command.word("--for", options.framework, {"trainwright", "megatron", "torchtitan", "deepspeed"},
+    command.word("--for", options.framework, target_framework_names(),
                  "whose rules apply, and whose names the messages use; trainwright where not given");
     command.details(
         "Every violation at once, each with its numbers and a legal neighbour. Whether the plan fits in "

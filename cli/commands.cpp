@@ -22,6 +22,7 @@ constexpr std::array kEntries = {
     Entry{"explain", "Say where a plan's time and memory go and what would help most", define_explain},
     Entry{"diff", "Compare two plans: their fields, times and memory", define_diff},
     Entry{"check", "Say whether a plan is legal, by a framework's own rules", define_check},
+    Entry{"export", "Write a plan as another framework's arguments or configuration", define_export},
     Entry{"schedule", "Run a pipeline schedule alone, with given stage times", define_schedule},
     Entry{"inspect", "Say what a file is and what it holds", define_inspect},
     Entry{"validate", "Score predictions on measured training runs", define_validate},

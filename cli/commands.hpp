@@ -23,6 +23,7 @@ void define_launch(Command& command);
 void define_weights(Command& command);
 void define_inspect(Command& command);
 void define_check(Command& command);
+void define_export(Command& command);
 void define_validate(Command& command);
 void define_profile(Command& command);
 void define_completion(Command& command);

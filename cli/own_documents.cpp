@@ -6,6 +6,7 @@
 
 #include "base/json.hpp"
 #include "base/si_format.hpp"
+#include "cli/own_answers.hpp"
 #include "cli/run_documents_json.hpp"
 #include "models/formats/document_kinds.hpp"
 #include "plan/check_plan.hpp"
@@ -137,6 +138,7 @@ constexpr std::array kKinds = {
 Result<DocumentSummary> describe_text(std::string_view text, std::string_view path) {
     std::vector<DocumentKind> kinds(kKinds.begin(), kKinds.end());
     kinds.insert(kinds.end(), run_documents().begin(), run_documents().end());
+    kinds.insert(kinds.end(), own_answers().begin(), own_answers().end());
     for (const DocumentKind& kind : kinds) {
         if (!kind.sniff(text, path)) continue;
         auto summary = kind.describe(text, path);
@@ -158,6 +160,7 @@ Result<DocumentSummary> describe_text(std::string_view text, std::string_view pa
 Result<DocumentSummary> describe_file(const std::string& path) {
     if (is_checkpoint_folder(path)) return describe_checkpoint(path);
     if (is_safetensors_file(path)) return describe_safetensors(path);
+    if (is_own_chrome_trace(path)) return describe_chrome_trace(path);
     if (is_trace_file(path)) return describe_trace_file(path);
     const auto text = read_document_text(path);
     if (!text) return text.errors();

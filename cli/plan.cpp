@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
@@ -14,8 +16,10 @@ namespace {
 
 struct PlanOptions {
     std::string model, cluster, fix, precision, objective = "time", optimizer = "adam", output;
+    std::string framework = "trainwright";
     std::int64_t global_batch = 0, seq_len = 0, seed = 0;
     int top = 5, jobs = 0;
+    bool top_given = false;
     double time_limit_s = 0, headroom = 0;  // percent
 };
 
@@ -43,6 +47,22 @@ void add_errors(Errors& all, const Errors& some) {
     all.insert(all.end(), some.begin(), some.end());
 }
 
+// Money is counted where the cluster's node types have prices.
+bool has_prices(const Cluster& cluster) {
+    return std::any_of(cluster.groups.begin(), cluster.groups.end(),
+                       [](const NodeGroup& group) { return group.type.usd_per_device_hour > 0; });
+}
+
+// Of the plans that no other beats, as many as are wanted: the fastest, the smallest, and between them at
+// equal distances in their order.
+void thin_front(std::vector<RankedPlan>& plans, std::size_t most) {
+    if (plans.size() <= most) return;
+    std::vector<RankedPlan> kept;
+    for (std::size_t i = 0; i < most; ++i)
+        kept.push_back(std::move(plans[most == 1 ? 0 : i * (plans.size() - 1) / (most - 1)]));
+    plans = std::move(kept);
+}
+
 // What is planned for: the model on the cluster, and what is asked of the search.
 struct Task {
     PlanDocument document;  // its plan is filled in last
@@ -56,6 +76,7 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
     auto cluster = load_cluster(options.cluster);
     auto constraints = parse_fix(options.fix);
     auto objective = parse_objective(options.objective);
+    auto target = parse_target_framework(options.framework);
     if (!model) add_errors(errors, model.errors());
     if (!cluster) {
         Errors refused = cluster.errors();
@@ -66,6 +87,13 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
     }
     if (!constraints) add_errors(errors, constraints.errors());
     if (!objective) add_errors(errors, objective.errors());
+    if (!target) add_errors(errors, target.errors());
+    if (objective && *objective == Objective::Money && cluster && !has_prices(*cluster)) {
+        errors.push_back({ErrorCode::Usage, cluster->name + " has no prices: every plan would cost nothing",
+                          "--objective",
+                          "time, which ranks alike; or a cluster document whose node types have "
+                          "usd_per_device_hour"});
+    }
     if (!errors.empty()) return errors;
     for (const std::string& warning : model->warnings)
         console.warn(warning);
@@ -91,6 +119,8 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
     task.request.base.precision = precision_spec(precision);
     task.request.base.optimizer = optimizer_kind(options.optimizer);
     task.request.objective = *objective;
+    task.request.target = *target;
+    plan_for(*target, task.document.cluster, task.request.base);
     task.request.top = options.top;
     task.request.jobs = options.jobs;
     task.request.time_limit_s = options.time_limit_s;
@@ -107,6 +137,7 @@ Json request_to_json(const PlanOptions& options, const Task& task) {
                 {"precision", to_string(task.request.base.precision.compute)},
                 {"optimizer", options.optimizer},
                 {"objective", options.objective},
+                {"framework", options.framework},
                 {"headroom", options.headroom / 100},
                 {"top", options.top},
                 {"seed", options.seed}};
@@ -141,8 +172,10 @@ int nothing_found(const PlanAnswer& answer, const Json& request, bool interrupte
             {Error{ErrorCode::Failure, "no plan was found in " + format_duration(answer.search.wall_s),
                    "--time-limit", "more time, or more of the plan decided by --fix"}});
     }
-    Errors errors{
-        Error{ErrorCode::Infeasible, "no plan is feasible: " + search_sentence(answer.search), "plan", ""}};
+    const bool none = answer.search.configurations == 0;
+    Errors errors{Error{ErrorCode::Infeasible,
+                        none ? "no plan is legal" : "no plan is feasible: " + search_sentence(answer.search),
+                        "plan", ""}};
     for (const std::string& reason : answer.missing)
         errors.push_back({ErrorCode::Infeasible, reason, "missing", ""});
     return console.fail(errors);
@@ -164,6 +197,9 @@ int plan(const PlanOptions& options, Console& console) {
     if (!answer) return console.fail(answer.errors());
     const Json request = request_to_json(options, *task);
     if (answer->plans.empty()) return nothing_found(*answer, request, interrupted, console);
+    const bool pareto = task->request.objective == Objective::Pareto;
+    const std::size_t front = answer->plans.size();
+    if (pareto && options.top_given) thin_front(answer->plans, static_cast<std::size_t>(options.top));
 
     const Simulator simulator(task->environment);
     const auto found = simulate_found(simulator, *answer);
@@ -189,7 +225,12 @@ int plan(const PlanOptions& options, Console& console) {
         return code;
     }
     console.out(task_sentence(options, *task) + "\n\n");
-    print_found(*found, console);
+    const bool money = task->request.objective == Objective::Money || pareto;
+    print_found(*found, money && has_prices(task->document.cluster), console);
+    if (pareto && found->size() < front) {
+        console.out(fmt::format("{} of the {} plans that no other beats in time and memory (--top).\n",
+                                found->size(), front));
+    }
     console.out("\n" + search_sentence(answer->search) + "\n");
     const std::string tight = tight_memory_sentence(found->front().report);
     if (options.headroom == 0 && !tight.empty()) console.out(tight + "\n");
@@ -214,17 +255,24 @@ void define_plan(Command& command) {
                     "sequences a step, over all devices", Need::Required);
     command.integer("--seq-len", options.seq_len, 1, std::int64_t{1} << 30, "S",
                     "tokens of a sequence; the model's own where not given");
-    command.text("--fix", options.fix, "KEY=VALUE,...",
-                 "what the plan must have: dp, tp, sp, pp, vpp, cp, ep, mbs, zero, recompute, schedule; "
-                 "ranges (mbs=1..8) and "
-                 "alternatives (schedule=1f1b|zb-h1)");
+    command.text(
+        "--fix", options.fix, "KEY=VALUE,...",
+        "what the plan must have: dp, tp, sp, pp, vpp, cp, ep, etp, mbs, zero, recompute, schedule; "
+        "ranges (mbs=1..8), "
+        "alternatives (schedule=1f1b|zb-h1), recompute=full:2 and zero=2/8 as tables print them; or a "
+        "plan's whole label, in quotes");
     command.word("--precision", options.precision, {"bf16", "fp16", "fp8", "fp32", "tf32"},
                  "of matrix products; bf16 where not given, or what the devices have");
     command.word("--optimizer", options.optimizer, {"adam", "sgd", "sgd-momentum", "lamb"},
                  "adam where not given");
     command.word("--objective", options.objective, {"time", "memory", "money", "pareto"},
                  "what the best plan has least of; pareto: the plans that no other beats in all of them");
-    command.integer("--top", options.top, 1, 1000, "K", "plans to answer with; 5 where not given");
+    command.word(
+        "--for", options.framework, target_framework_names(),
+        "plans that this framework can run, predicted as it runs them; trainwright export writes them "
+        "for it. trainwright where not given");
+    command.integer("--top", options.top, 1, 1000, "K",
+                    "plans to answer with; 5 where not given, of pareto all");
     command.integer("-j,--jobs", options.jobs, 0, 1024, "N",
                     "threads; 0, all cores, where not given. The answer is the same");
     command.number(
@@ -239,8 +287,8 @@ void define_plan(Command& command) {
     command.details(
         "Searches tensor, pipeline, data, context and expert parallel degrees, virtual stages, microbatch, "
         "recompute, ZeRO "
-        "stage, schedule and stage partition. Plans whose predictions are within each other's uncertainty "
-        "are marked =. "
+        "stage, schedule and stage partition. ± is one standard deviation of the prediction's error; plans "
+        "whose difference to the first is within its own are marked =. "
         "Ctrl-C ends the search with the best found so far. Exit code 3: no plan fits, and what is missing.");
     command.example("plan --model llama3-70b --cluster h100:64 --global-batch 1024 --seq-len 8192",
                     "the best plans, ranked");
@@ -251,7 +299,10 @@ void define_plan(Command& command) {
     command.example(
         "plan --model gpt3-175b --cluster a100:1024 --global-batch 1536 --objective pareto --json",
         "the trade-off between time, memory and money");
-    command.run([&options](Console& console) { return plan(options, console); });
+    command.run([&command, &options](Console& console) {
+        options.top_given = command.given("--top");
+        return plan(options, console);
+    });
 }
 
 }  // namespace tw::cli

@@ -10,6 +10,7 @@
 #include "planner/space.hpp"
 #include "sim/report/fullest_rank.hpp"
 #include "sim/report/report_json.hpp"
+#include "sim/report/report_text.hpp"
 
 namespace tw::cli {
 namespace {
@@ -72,11 +73,12 @@ Json found_to_json(const FoundPlan& found) {
     return json;
 }
 
-void print_found(const std::vector<FoundPlan>& found, Console& console) {
+void print_found(const std::vector<FoundPlan>& found, bool prices, Console& console) {
     const bool mixed = std::any_of(found.begin(), found.end(), [](const FoundPlan& one) {
         return one.report.plan.semantics != Semantics::Synchronous;
     });
     std::vector<std::string> headers{"", "Plan", "Step", "", "Rate", "MFU", "Bubble", "Memory"};
+    if (prices) headers.emplace_back("Price");
     if (mixed) headers.emplace_back("Semantics");
     TextTable table(headers);
     const std::vector<std::string> names = plan_names(found);
@@ -92,6 +94,7 @@ void print_found(const std::vector<FoundPlan>& found, Console& console) {
                                    format_percent(report.mfu),
                                    format_percent(report.bubble_fraction),
                                    memory_cell(report)};
+        if (prices) row.emplace_back("$" + price_text(report.usd_per_step));
         if (mixed) {
             row.emplace_back(std::string(to_string(report.plan.semantics)),
                              synchronous ? TextStyle::Dim : TextStyle::Yellow);

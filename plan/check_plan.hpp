@@ -3,6 +3,7 @@
 // check.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,15 @@
 
 namespace tw {
 
-// Frameworks whose rules differ ("trainwright", "megatron", "torchtitan", "deepspeed").
-enum class TargetFramework : std::uint8_t { Trainwright, Megatron, Torchtitan, DeepSpeed };
+// Frameworks whose rules differ: what each of them can run, and has settings for (plan/frameworks/export).
+enum class TargetFramework : std::uint8_t {
+    Trainwright,
+    Megatron,
+    Torchtitan,
+    DeepSpeed,
+    Nanotron,
+    Accelerate
+};
 
 struct PlanCheck {
     Errors errors;                      // the plan would not run, or not train what was asked for
@@ -30,6 +38,15 @@ std::vector<int> legal_tp(const LayerGraph& graph, int max_tp,
                           TargetFramework target = TargetFramework::Trainwright);
 std::vector<int> legal_ep(const LayerGraph& graph, int max_ep);
 
+// Whether a framework runs a pipeline schedule at all, by its name in the registry.
+bool runs_schedule(TargetFramework target, std::string_view schedule);
+
+// Blocks of each of so many stages where the framework splits the layers itself and cannot be told how: no
+// stages where it has no such split. Nothing where a plan may split them as it likes.
+std::optional<std::vector<int>> own_split(const LayerGraph& graph, TargetFramework target, int stages);
+
 Result<TargetFramework> parse_target_framework(std::string_view name);
+const std::vector<std::string>& target_framework_names();  // "trainwright", "megatron", ...
+std::string_view to_string(TargetFramework target);
 
 }  // namespace tw

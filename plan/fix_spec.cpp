@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -28,13 +29,19 @@ constexpr std::array kIntKeys = {
     IntKey{"vpp", &PlanConstraints::vpp, 1, kMaxClusterDevices},
     IntKey{"cp", &PlanConstraints::cp, 1, kMaxClusterDevices},
     IntKey{"ep", &PlanConstraints::ep, 1, kMaxClusterDevices},
+    IntKey{"etp", &PlanConstraints::etp, 1, kMaxClusterDevices},
     IntKey{"mbs", &PlanConstraints::mbs, 1, kMaxMicrobatch},
-    IntKey{"zero", &PlanConstraints::zero, 0, 3},
 };
+constexpr IntKey kZero{"zero", &PlanConstraints::zero, 0, 3};
+// What is written behind a choice: "zero=2/8", "recompute=full:2"; `all` is the number that stands for the
+// word.
+constexpr IntKey kShard{"zero", &PlanConstraints::zero_shard, 1, kMaxClusterDevices};
+constexpr IntKey kBlocks{"recompute=full", &PlanConstraints::full_blocks, 0, kMaxClusterDevices};
+constexpr std::int64_t kAllShards = 0, kAllBlocks = -1;
 constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full};
 
 std::vector<std::string> key_names() {
-    return {"dp", "tp", "sp", "pp", "vpp", "cp", "ep", "mbs", "zero", "recompute", "schedule"};
+    return {"dp", "tp", "sp", "pp", "vpp", "cp", "ep", "etp", "mbs", "zero", "recompute", "schedule"};
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -51,6 +58,45 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
         if (end == std::string_view::npos) return parts;
         begin = end + 1;
     }
+}
+
+bool is_number(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// A plan's label as a spec; the text itself where it is none. What the label leaves out has its plain value.
+std::string spec_of_label(std::string_view text) {
+    if (text.find('=') != std::string_view::npos) return std::string(text);
+    const std::string_view label = text.substr(0, text.find(", layers "));
+    const std::vector<std::string_view> words = split(label, ' ');
+    const bool labelled = words.front().starts_with("tp") && is_number(words.front().substr(2));
+    if (!labelled || label.find(',') != std::string_view::npos) return std::string(text);
+    std::map<std::string, std::string, std::less<>> values = {
+        {"sp", "off"}, {"cp", "1"}, {"ep", "1"}, {"vpp", "1"}, {"zero", "0"}, {"recompute", "none"}};
+    for (const std::string_view word : words) {
+        const std::string_view key = word.substr(0, word.find_first_of("0123456789"));
+        const std::string_view rest = word.substr(key.size());
+        const auto named = [&](std::string_view name) { return key == name && is_number(rest); };
+        if (word == "sp") {
+            values["sp"] = "on";
+        } else if (key == "zero" && !rest.empty()) {
+            values["zero"] = rest.find('/') == std::string_view::npos ? fmt::format("{}/all", rest) : rest;
+        } else if (std::any_of(kIntKeys.begin(), kIntKeys.end(),
+                               [&](const IntKey& k) { return named(k.name); })) {
+            values[std::string(key)] = rest;
+        } else if (word == "full" || word.starts_with("full:")) {
+            values["recompute"] = word == "full" ? "full:all" : word;
+        } else if (word == to_string(RecomputeMode::Selective)) {
+            values["recompute"] = word;
+        } else if (!word.empty()) {
+            values["schedule"] = word;
+        }
+    }
+    if (values["ep"] != "1") values.emplace("etp", "1");
+    std::string spec;
+    for (const auto& [key, value] : values)
+        spec += fmt::format("{}{}={}", spec.empty() ? "" : ",", key, value);
+    return spec;
 }
 
 class FixParser {
@@ -87,6 +133,7 @@ class FixParser {
             if (row.name == key) return parse_integers(row, choices);
         }
         if (key == "sp") return parse_sp(choices);
+        if (key == "zero") return parse_zero(choices);
         if (key == "recompute") return parse_recompute(choices);
         if (key == "schedule") return parse_schedule(choices);
         error(fmt::format("unknown key '{}'", key), unknown_name_hint(key, key_names()));
@@ -117,6 +164,27 @@ class FixParser {
         return std::nullopt;
     }
 
+    // The range behind a choice, where there is one: of what follows `mark`.
+    std::string_view read_behind(const IntKey& key, std::string_view choice, char mark, std::int64_t all,
+                                 bool& plain) {
+        const std::size_t at = choice.find(mark);
+        if (at == std::string_view::npos) {
+            plain = true;
+        } else if (const std::string_view behind = choice.substr(at + 1); behind == "all") {
+            (constraints_.*key.choice).ranges.push_back({all, all});
+        } else {
+            parse_integers(key, {behind});
+        }
+        return choice.substr(0, at);
+    }
+
+    void parse_zero(const std::vector<std::string_view>& choices) {
+        bool plain = false;
+        for (const std::string_view choice : choices)
+            parse_integers(kZero, {read_behind(kShard, choice, '/', kAllShards, plain)});
+        if (plain) constraints_.zero_shard.ranges.clear();  // a stage over any groups
+    }
+
     void parse_sp(const std::vector<std::string_view>& choices) {
         for (const std::string_view choice : choices) {
             if (choice != "on" && choice != "off") {
@@ -130,7 +198,12 @@ class FixParser {
     }
 
     void parse_recompute(const std::vector<std::string_view>& choices) {
-        for (const std::string_view choice : choices) {
+        bool plain = false;
+        for (const std::string_view written : choices) {
+            const bool full = written.starts_with("full:");
+            const std::string_view choice =
+                full ? read_behind(kBlocks, written, ':', kAllBlocks, plain) : written;
+            plain = plain || written == "full";
             const auto mode = std::find_if(kRecomputeModes.begin(), kRecomputeModes.end(),
                                            [&](RecomputeMode m) { return to_string(m) == choice; });
             if (mode != kRecomputeModes.end()) {
@@ -139,6 +212,11 @@ class FixParser {
                 error(fmt::format("recompute: unknown value '{}'", choice),
                       unknown_name_hint(choice, {"none", "selective", "full"}));
             }
+        }
+        if (plain) constraints_.full_blocks.ranges.clear();
+        auto& words = constraints_.recompute.words;  // "full:1|full:3" is full once
+        for (auto at = words.begin(); at != words.end();) {
+            at = std::find(words.begin(), at, *at) != at ? words.erase(at) : at + 1;
         }
     }
 
@@ -168,17 +246,19 @@ bool IntChoice::allows(std::int64_t value) const {
 
 bool PlanConstraints::allows(const ParallelPlan& plan) const {
     const bool stages = std::all_of(plan.stages.begin(), plan.stages.end(), [this](const StageSpec& stage) {
-        return recompute.allows(stage.recompute);
+        return recompute.allows(stage.recompute) &&
+               (stage.recompute != RecomputeMode::Full || full_blocks.allows(stage.recompute_layers));
     });
     return dp.allows(plan.mesh.dp) && tp.allows(plan.mesh.tp) && pp.allows(plan.mesh.pp) &&
-           cp.allows(plan.mesh.cp) && ep.allows(plan.mesh.ep) && vpp.allows(plan.virtual_stages) &&
-           mbs.allows(plan.microbatch) && zero.allows(plan.zero_stage) &&
+           cp.allows(plan.mesh.cp) && ep.allows(plan.mesh.ep) && etp.allows(plan.mesh.etp) &&
+           vpp.allows(plan.virtual_stages) && mbs.allows(plan.microbatch) && zero.allows(plan.zero_stage) &&
+           (plan.zero_stage == 0 || zero_shard.allows(plan.zero_shard)) &&
            sp.allows(plan.sequence_parallel ? 1 : 0) && stages &&
            (!plan.stages.empty() || recompute.allows(plan.recompute)) && schedule.allows(plan.schedule);
 }
 
 Result<PlanConstraints> parse_fix(std::string_view spec) {
-    return FixParser().parse(spec);
+    return FixParser().parse(spec_of_label(spec));
 }
 
 std::string to_string(const PlanConstraints& constraints) {
@@ -189,22 +269,44 @@ std::string to_string(const PlanConstraints& constraints) {
         for (std::size_t i = 0; i < choices.size(); ++i)
             text += fmt::format("{}{}", i > 0 ? "|" : "", choices[i]);
     };
-    std::vector<std::string> choices;
-    for (const IntKey& key : kIntKeys) {
-        choices.clear();
-        for (const IntChoice::Range& range : (constraints.*key.choice).ranges) {
-            choices.push_back(range.low == range.high ? fmt::format("{}", range.low)
-                                                      : fmt::format("{}..{}", range.low, range.high));
+    const auto texts = [](const IntChoice& choice, std::int64_t all) {
+        std::vector<std::string> choices;
+        for (const IntChoice::Range& range : choice.ranges) {
+            choices.push_back(range.low == all && all <= 0 ? "all"
+                              : range.low == range.high    ? fmt::format("{}", range.low)
+                                                           : fmt::format("{}..{}", range.low, range.high));
         }
-        item(key.name, choices);
-    }
+        return choices;
+    };
+    // Every choice with everything that may stand behind one.
+    const auto with_behind = [](const std::vector<std::string>& choices, char mark,
+                                const std::vector<std::string>& behind) {
+        std::vector<std::string> all;
+        for (const std::string& choice : choices) {
+            if (behind.empty()) all.push_back(choice);
+            for (const std::string& one : behind)
+                all.push_back(choice + mark + one);
+        }
+        return all;
+    };
+    constexpr std::int64_t kNoWord = 1;
+    for (const IntKey& key : kIntKeys)
+        item(key.name, texts(constraints.*key.choice, kNoWord));
+    item("zero",
+         with_behind(texts(constraints.zero, kNoWord), '/', texts(constraints.zero_shard, kAllShards)));
+    std::vector<std::string> choices;
     choices.clear();
     for (const IntChoice::Range& range : constraints.sp.ranges)
         choices.emplace_back(range.low == 1 ? "on" : "off");
     item("sp", choices);
     choices.clear();
-    for (const RecomputeMode mode : constraints.recompute.words)
-        choices.emplace_back(to_string(mode));
+    for (const RecomputeMode mode : constraints.recompute.words) {
+        const std::vector<std::string> name = {std::string(to_string(mode))};
+        const bool full = mode == RecomputeMode::Full;
+        const auto all = with_behind(
+            name, ':', full ? texts(constraints.full_blocks, kAllBlocks) : std::vector<std::string>{});
+        choices.insert(choices.end(), all.begin(), all.end());
+    }
     item("recompute", choices);
     item("schedule", constraints.schedule.words);
     return text;

@@ -19,6 +19,10 @@ bool dominates(const Evaluation& a, const Evaluation& b) {
 
 }  // namespace
 
+double memory_step(double bytes) {
+    return std::floor(std::log(std::max(1.0, bytes)) / std::log(1.01));
+}
+
 BestPlans::BestPlans(Objective objective, int top)
     : objective_(objective),
       top_(static_cast<std::size_t>(std::max(1, top))),
@@ -54,7 +58,7 @@ void BestPlans::insert(RankedPlan plan) {
     }
     const auto rank = [&](const RankedPlan& p) {
         const double time_s = seconds(p), memory = p.evaluation.peak_device_bytes;
-        return std::tuple(key(time_s, memory), key(memory, time_s));
+        return std::tuple(key(time_s, memory), time_s, memory);
     };
     const auto at =
         std::upper_bound(plans_.begin(), plans_.end(), plan,
@@ -70,6 +74,11 @@ double BestPlans::first_s() const {
 std::vector<RankedPlan> BestPlans::take() {
     for (RankedPlan& p : plans_) {
         const RankedPlan& first = plans_.front();
+        if (objective_ == Objective::Memory) {
+            p.tied = memory_step(p.evaluation.peak_device_bytes) ==
+                     memory_step(first.evaluation.peak_device_bytes);
+            continue;
+        }
         const double gap = std::abs(to_seconds(p.evaluation.step_time - first.evaluation.step_time).value);
         p.tied = gap <= sigma_of_difference(first.evaluation.uncertainty, p.evaluation.uncertainty,
                                             same_kernels(first.plan, p.plan));

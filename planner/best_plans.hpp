@@ -8,14 +8,18 @@
 
 namespace tw {
 
+// Memory as plans are ranked by it: in steps of one percent, less than a prediction of memory errs by, so
+// that ties are broken by time.
+double memory_step(double bytes);
+
 class BestPlans {
   public:
     // Keeps `top` plans, or under Objective::Pareto all that no other beats in both time and memory.
     BestPlans(Objective objective, int top);
 
-    // What plans are ranked by, of a time in seconds and a device's bytes.
+    // What plans are ranked by first, of a time in seconds and a device's bytes.
     [[nodiscard]] double key(double time_s, double memory) const {
-        return objective_ == Objective::Memory ? memory : time_s;
+        return objective_ == Objective::Memory ? memory_step(memory) : time_s;
     }
     // Whether a plan of no less time and memory than these could still enter.
     [[nodiscard]] bool wants(double time_s, double memory) const;

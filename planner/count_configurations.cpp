@@ -16,7 +16,7 @@ ConfigurationCount ConfigurationCounter::below(const MeshChoice& mesh, const Sha
         if (std::exchange(known, chunk.virtual_stages) != chunk.virtual_stages)
             schedules = static_cast<std::int64_t>(space_.schedules(mesh, chunk.virtual_stages).size());
         std::int64_t partitions = 1;
-        if (has_partitions(mesh, chunk)) {
+        if (space_.has_partitions(mesh, chunk)) {
             auto& mode = counts[static_cast<std::size_t>(chunk.recompute)];
             if (!uniform_) {
                 total.uniform_only += schedules;
@@ -32,7 +32,7 @@ ConfigurationCount ConfigurationCounter::below(const MeshChoice& mesh, const Sha
 
 std::int64_t ConfigurationCounter::partitions(const MeshChoice& mesh, const ChunkChoice& chunk,
                                               const ShapeCost& shape) {
-    if (!uniform_ || !has_partitions(mesh, chunk)) return 1;
+    if (!uniform_ || !space_.has_partitions(mesh, chunk)) return 1;
     return partitions_.counts(shape, chunk.recompute).of(mesh.mesh.pp * chunk.virtual_stages);
 }
 
@@ -42,7 +42,7 @@ ConfigurationCount ConfigurationCounter::below(const MeshChoice& mesh, const Chu
     ConfigurationCount count;
     count.plans =
         schedules * static_cast<std::int64_t>(space_.zeros(mesh).size()) * partitions(mesh, chunk, shape);
-    if (!uniform_ && has_partitions(mesh, chunk)) count.uniform_only = schedules;
+    if (!uniform_ && space_.has_partitions(mesh, chunk)) count.uniform_only = schedules;
     return count;
 }
 

@@ -29,11 +29,6 @@ class ConfigurationCounter {
     [[nodiscard]] std::int64_t partitions(const MeshChoice& mesh, const ChunkChoice& chunk,
                                           const ShapeCost& shape);
 
-    // Whether a chunking may have partitions beside the uniform one.
-    [[nodiscard]] static bool has_partitions(const MeshChoice& mesh, const ChunkChoice& chunk) {
-        return mesh.mesh.pp * chunk.virtual_stages > 1 && chunk.recompute_layers < 0;
-    }
-
   private:
     const SearchSpace& space_;
     bool uniform_;

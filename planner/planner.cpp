@@ -4,6 +4,7 @@
 
 #include "base/nearest.hpp"
 #include "base/si_format.hpp"
+#include "plan/frameworks/framework.hpp"
 #include "plan/rules/rule.hpp"
 #include "planner/request.hpp"
 #include "planner/search.hpp"
@@ -55,6 +56,20 @@ Result<Objective> parse_objective(std::string_view name) {
                  unknown_name_hint(name, names)};
 }
 
+void plan_for(TargetFramework target, const Cluster& cluster, ParallelPlan& base) {
+    // Rows of plan/frameworks; nanotron has none of its own.
+    static constexpr std::array<std::string_view, 6> kRows = {"",          "megatron", "torchtitan",
+                                                              "deepspeed", "",         "transformers"};
+    const std::string_view row = kRows[static_cast<std::size_t>(target)];
+    if (target == TargetFramework::DeepSpeed) base.cp_kind = WorkShape::Cp::AllToAll;
+    if (row.empty()) return;
+    const std::string& architecture = cluster.groups.front().device.architecture;
+    const AttentionKernel attention = base.attention;
+    apply_framework(framework_defaults(row), architecture == "hopper" || architecture == "blackwell", base);
+    if (attention != AttentionKernel::Flash2) base.attention = attention;  // what the devices can run
+    base.overlap.grad_reduce = base.overlap.param_gather = true;
+}
+
 Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, const PlanRequest& request) {
     Errors errors;
     if (request.global_batch < 1) {
@@ -68,6 +83,10 @@ Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, co
                    hardware);
     for (const Error& error : hardware.errors)
         errors.push_back({ErrorCode::Usage, error.message, "--precision", error.hint});
+    PlanCheck framework;  // what no plan of this request can change
+    check_framework({environment->graph, environment->cluster, request.base, request.target}, framework);
+    for (const Error& error : framework.errors)
+        errors.push_back({ErrorCode::Usage, error.message, error.context, error.hint});
     if (!errors.empty()) return errors;
 
     const SearchSpace space(*environment, request);

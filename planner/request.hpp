@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/check_plan.hpp"
 #include "plan/fix_spec.hpp"
 #include "plan/parallel_plan.hpp"
 #include "sim/simulator.hpp"
@@ -21,7 +22,8 @@ enum class Objective : std::uint8_t { Time, Memory, Money, Pareto };
 struct RankedPlan {
     ParallelPlan plan;
     Evaluation evaluation;
-    bool tied = false;  // the difference to the first is within its own standard deviation
+    // The difference to the first is within its own standard deviation; by memory, within a percent.
+    bool tied = false;
 };
 
 struct SearchProgress {
@@ -41,6 +43,7 @@ struct PlanRequest {
     // ...
     ParallelPlan base;
     Objective objective = Objective::Time;
+    TargetFramework target = TargetFramework::Trainwright;  // only what it can run is searched
     int top = 5;
     int jobs = 0;                             // threads; 0: all cores. The answer does not depend on it
     double time_limit_s = 0;                  // 0: none. A search that was cut short is not proven optimal
@@ -70,6 +73,10 @@ struct PlanAnswer {
 
 // Usage error where the request contradicts itself; an answer without plans where nothing is feasible.
 Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, const PlanRequest& request);
+
+// Makes `base` what a framework runs: its precision, kernels and defaults (plan/frameworks), with the overlap
+// that its flags switch on.
+void plan_for(TargetFramework target, const Cluster& cluster, ParallelPlan& base);
 
 Result<Objective> parse_objective(std::string_view name);  // "time", "memory", "money", "pareto"
 

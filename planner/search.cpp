@@ -246,7 +246,7 @@ class BestFirst {
                 memory = std::min(memory, bounds.memory(c.chunks[k], zero));
             if (memory > capacity_) {
                 std::int64_t partitions = 1;
-                if (ConfigurationCounter::has_partitions(tree_.mesh(parent), c.chunks[k])) {
+                if (space_.has_partitions(tree_.mesh(parent), c.chunks[k])) {
                     if (!shape) shape = tree_.shape(tree_.mesh(parent), 0);
                     partitions = counter_.partitions(tree_.mesh(parent), c.chunks[k], *shape);
                 }
@@ -288,7 +288,7 @@ class BestFirst {
                 placed->plans.resize(count);
                 placed->costs.resize(count);
             }
-            if (node_groups() > 1 && ConfigurationCounter::has_partitions(mesh, tree_.chunk(parent))) {
+            if (node_groups() > 1 && space_.has_partitions(mesh, tree_.chunk(parent))) {
                 outcome.found.plans += static_cast<std::int64_t>((placed->partitions.size() - 1) *
                                                                  tree_.choices(parent).zeros.size());
                 ++outcome.found.uniform_only;

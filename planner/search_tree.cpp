@@ -6,7 +6,6 @@
 #include "plan/lower_plan.hpp"
 #include "plan/schedule/placement.hpp"
 #include "planner/bounds.hpp"
-#include "planner/count_configurations.hpp"
 #include "planner/partitions/partition_strategy.hpp"
 
 namespace tw {
@@ -51,7 +50,7 @@ std::shared_ptr<const ShapeCost> SearchTree::shape(const MeshChoice& mesh, int n
 std::vector<std::vector<StageSpec>> SearchTree::partitions(const SearchNode& node) const {
     std::vector<StageSpec> uniform =
         space_.make_plan(mesh(node), chunk(node), *schedule(node).generator, ZeroChoice{}).stages;
-    if (!ConfigurationCounter::has_partitions(mesh(node), chunk(node))) return {std::move(uniform)};
+    if (!space_.has_partitions(mesh(node), chunk(node))) return {std::move(uniform)};
     std::vector<std::shared_ptr<const ShapeCost>> shapes;  // by stage
     for (const StageSpec& stage : uniform) {
         const bool again = !shapes.empty() && stage.node_group == uniform[shapes.size() - 1].node_group;

@@ -50,6 +50,7 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
         // Other semantics are never ranked against synchronous ones unless the user names them.
         if (fix.schedule.any() ? info.semantics != Semantics::Synchronous : !fix.schedule.allows(info.name))
             continue;
+        if (!runs_schedule(request.target, info.name)) continue;
         candidates_.push_back({generator, std::move(info)});
     }
     const int world = environment.cluster.devices();
@@ -59,7 +60,7 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
     int domain = 1;
     for (const NodeGroup& g : environment.cluster.groups)
         domain = std::max(domain, g.type.devices);
-    for (const int tp : legal_tp(graph, fix.tp.any() ? std::min(world, domain) : world)) {
+    for (const int tp : legal_tp(graph, fix.tp.any() ? std::min(world, domain) : world, request.target)) {
         if (world % tp != 0 || !fix.tp.allows(tp)) continue;
         for (const int pp : degrees) {
             if (world / tp % pp != 0 || pp > graph.blocks || !fix.pp.allows(pp)) continue;
@@ -71,7 +72,7 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
                 for (const int ep : experts) {
                     if (!fix.ep.allows(ep)) continue;
                     for (const int etp : {1, tp}) {
-                        if (graph.experts == 0 && etp > 1) continue;
+                        if ((graph.experts == 0 && etp > 1) || !fix.etp.allows(etp)) continue;
                         if (dp * cp * tp % (ep * etp) != 0) continue;
                         for (const bool sp : {false, true}) {
                             if (sp && (tp == 1 || seq_len_ % (std::int64_t{tp} * cp) != 0)) continue;
@@ -87,7 +88,7 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
                                     ++too_long_;
                                     continue;
                                 }
-                                meshes_.push_back(m);
+                                add_mesh(m);
                             }
                         }
                         if (tp == 1) break;  // etp 1 and etp tp are the same
@@ -98,29 +99,59 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
     }
 }
 
+void SearchSpace::add_mesh(const MeshChoice& mesh) {
+    if (own_rules()) {
+        const std::vector<ZeroChoice> zeros = all_zeros(mesh);
+        if (zeros.empty()) return;
+    }
+    meshes_.push_back(mesh);
+}
+
+bool SearchSpace::runs(const MeshChoice& mesh, RecomputeMode recompute, const ZeroChoice& zero) const {
+    if (!own_rules()) return true;
+    const ParallelPlan plan = make_plan(mesh, {1, recompute, -1}, **find_schedule("1f1b"), zero);
+    return check_plan(environment_.graph, environment_.cluster, plan, request_.target).errors.empty();
+}
+
+bool SearchSpace::has_partitions(const MeshChoice& mesh, const ChunkChoice& chunk) const {
+    const int stages = mesh.mesh.pp * chunk.virtual_stages;
+    return stages > 1 && chunk.recompute_layers < 0 &&
+           !own_split(environment_.graph, request_.target, stages);
+}
+
 std::vector<ChunkChoice> SearchSpace::chunks(const MeshChoice& mesh) const {
     const PlanConstraints& fix = request_.constraints;
     const std::int64_t blocks = environment_.graph.blocks;
     std::vector<ChunkChoice> result;
     const std::int64_t most = std::min(blocks, kMaxSearchedComputes / mesh.microbatches);  // stages
+    std::vector<RecomputeMode> modes;
+    const ZeroChoice any = own_rules() ? all_zeros(mesh).front() : ZeroChoice{};
+    for (const RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
+        if (fix.recompute.allows(mode) && runs(mesh, mode, any)) modes.push_back(mode);
+    }
     for (int v = 1; v == 1 || std::int64_t{v} * mesh.mesh.pp <= most; ++v) {
         if (v > 1 && mesh.mesh.pp == 1) break;
         if (!fix.vpp.allows(v) || schedules(mesh, v).empty()) continue;
-        for (const RecomputeMode mode :
-             {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
-            if (!fix.recompute.allows(mode)) continue;
+        const auto own = own_split(environment_.graph, request_.target, v * mesh.mesh.pp);
+        if (own && own->empty()) continue;
+        for (const RecomputeMode mode : modes) {
             if (mode == RecomputeMode::Selective && !selects_ && fix.recompute.allows(RecomputeMode::None))
                 continue;  // the same plan as without
+            const auto add = [&](int first) {
+                if (mode != RecomputeMode::Full || fix.full_blocks.allows(first))
+                    result.push_back({v, mode, first});
+            };
             if (mode != RecomputeMode::Full) {
-                result.push_back({v, mode, -1});
+                add(-1);
                 continue;
             }
             // The first k blocks of every stage; k of the largest stage is everything.
             const std::int64_t stages = std::int64_t{v} * mesh.mesh.pp;
             const auto largest = static_cast<int>((blocks + stages - 1) / stages);
-            for (int k = 1; k < largest; ++k)
-                result.push_back({v, mode, k});
-            result.push_back({v, mode, -1});
+            const bool some = !own_rules() || request_.target == TargetFramework::Megatron;
+            for (int k = 1; some && k < largest; ++k)
+                add(k);
+            add(-1);
         }
     }
     return result;
@@ -138,7 +169,7 @@ std::vector<const ScheduleGenerator*> SearchSpace::schedules(const MeshChoice& m
         if (info.fixed_virtual_stages > 0 ? v != info.fixed_virtual_stages : (v > 1) != info.virtual_stages)
             continue;
         // Without a pipeline, and with one microbatch, all orders are 1F1B's or GPipe's.
-        if (mesh.mesh.pp == 1 && info.name != "1f1b" && info.name != "gpipe") continue;
+        if (mesh.mesh.pp == 1 && info.name != "1f1b" && (info.name != "gpipe" || own_rules())) continue;
         if (m == 1 && mesh.mesh.pp == 1 && info.name != "1f1b") continue;
         ScheduleShape shape;
         shape.ranks = mesh.mesh.pp;
@@ -149,21 +180,31 @@ std::vector<const ScheduleGenerator*> SearchSpace::schedules(const MeshChoice& m
     return result;
 }
 
-std::vector<ZeroChoice> SearchSpace::zeros(const MeshChoice& mesh) const {
+std::vector<ZeroChoice> SearchSpace::all_zeros(const MeshChoice& mesh) const {
     std::vector<ZeroChoice> result;
+    const auto add = [&](const ZeroChoice& zero) {
+        if (runs(mesh, RecomputeMode::None, zero)) result.push_back(zero);
+    };
     const int replicas = mesh.mesh.dp * mesh.mesh.cp;
-    const IntChoice& fix = request_.constraints.zero;
-    if (fix.allows(0)) result.push_back({0, 0});
+    add({0, 0});
     if (replicas == 1) return result;
     for (const int stage : {1, 2, 3}) {
-        if (!fix.allows(stage)) continue;
-        result.push_back({stage, 0});
+        add({stage, 0});
         if (environment_.graph.experts > 0) continue;  // experts have fewer replicas than the dense layers
         // HSDP: shards over the replicas of one node, copies across nodes.
         const int inside =
             environment_.cluster.groups.front().type.devices / (mesh.mesh.tp * mesh.mesh.cp) * mesh.mesh.cp;
-        if (inside > 1 && inside < replicas && replicas % inside == 0) result.push_back({stage, inside});
+        if (inside > 1 && inside < replicas && replicas % inside == 0) add({stage, inside});
     }
+    return result;
+}
+
+std::vector<ZeroChoice> SearchSpace::zeros(const MeshChoice& mesh) const {
+    std::vector<ZeroChoice> result = all_zeros(mesh);
+    std::erase_if(result, [this](const ZeroChoice& zero) {
+        const PlanConstraints& fix = request_.constraints;
+        return !fix.zero.allows(zero.stage) || (zero.stage > 0 && !fix.zero_shard.allows(zero.shard));
+    });
     return result;
 }
 
@@ -197,7 +238,11 @@ ParallelPlan SearchSpace::make_plan(const MeshChoice& mesh, const ChunkChoice& c
     plan.zero_stage = zero.stage;
     plan.zero_shard = zero.shard;
     plan.recompute = chunk.recompute;
-    plan.stages = uniform_partition(environment_.graph, mesh.mesh.pp * chunk.virtual_stages, chunk.recompute);
+    const int stages = mesh.mesh.pp * chunk.virtual_stages;
+    plan.stages = uniform_partition(environment_.graph, stages, chunk.recompute);
+    if (const auto own = own_split(environment_.graph, request_.target, stages); own && !own->empty()) {
+        if (auto split = explicit_partition(environment_.graph, *own, chunk.recompute)) plan.stages = *split;
+    }
     for (StageSpec& stage : plan.stages)
         stage.recompute_layers = chunk.recompute_layers;
     place_stages(plan);

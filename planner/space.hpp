@@ -54,6 +54,8 @@ class SearchSpace {
     [[nodiscard]] std::vector<const ScheduleGenerator*> schedules(const MeshChoice& mesh,
                                                                   int virtual_stages) const;
     [[nodiscard]] std::vector<ZeroChoice> zeros(const MeshChoice& mesh) const;
+    // Whether a chunking may have partitions beside the one that make_plan gives it.
+    [[nodiscard]] bool has_partitions(const MeshChoice& mesh, const ChunkChoice& chunk) const;
     // Plans below a mesh with uniform partitions.
     [[nodiscard]] std::int64_t leaves(const MeshChoice& mesh) const;
 
@@ -67,6 +69,13 @@ class SearchSpace {
     [[nodiscard]] std::vector<std::string> why_empty() const;
 
   private:
+    // Whether the request's framework can run a plan of this mesh, with everything else at what every
+    // framework runs but for what is given.
+    [[nodiscard]] bool runs(const MeshChoice& mesh, RecomputeMode recompute, const ZeroChoice& zero) const;
+    // ZeRO choices that the framework can run, whatever is fixed.
+    [[nodiscard]] std::vector<ZeroChoice> all_zeros(const MeshChoice& mesh) const;
+    [[nodiscard]] bool own_rules() const { return request_.target != TargetFramework::Trainwright; }
+    void add_mesh(const MeshChoice& mesh);
     // On mixed clusters, the node group of every stage.
     void place_stages(ParallelPlan& plan) const;
     const Environment& environment_;

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "plan/check_plan.hpp"
+#include "plan/rules/keys.hpp"
 #include "plan/schedule/generator.hpp"
 #include "plan/stage_partition.hpp"
 #include "planner/space.hpp"
@@ -41,13 +41,19 @@ int own_virtual_stages(const std::string& schedule) {
 }
 
 // Why the search has no plan like a legal one (SearchSpace's own rules).
-std::string why_left_out(const ParallelPlan& plan) {
+std::string why_left_out(const ParallelPlan& plan, const PlanConstraints& fix) {
     if (plan.mesh.pp == 1 && plan.schedule != "1f1b" && plan.schedule != "gpipe") {
         return fmt::format(
             "schedule: pp 1 has no pipeline, where every order is that of 1f1b or gpipe: {} is searched with "
             "pp "
             "2 and more (hint: schedule=1f1b, or pp=2)",
             plan.schedule);
+    }
+    if (!fix.zero_shard.any())
+        return "zero: ZeRO is searched over all replicas (zero=3/all) and over those of one node";
+    if (!fix.full_blocks.any()) {
+        return "recompute: full:K is searched for K below the blocks of a stage, full:all for all of them; a "
+               "framework may recompute all alone";
     }
     return {};
 }
@@ -106,7 +112,8 @@ std::string with_fix_keys(std::string text) {
     return text;
 }
 
-std::vector<std::string> violations(const Environment& environment, ParallelPlan plan) {
+std::vector<std::string> violations(const Environment& environment, ParallelPlan plan,
+                                    TargetFramework target) {
     const LayerGraph& graph = environment.graph;
     const std::int64_t stages = std::int64_t{plan.mesh.pp} * plan.virtual_stages;
     if (stages > graph.size()) {
@@ -115,8 +122,13 @@ std::vector<std::string> violations(const Environment& environment, ParallelPlan
     }
     plan.stages = uniform_partition(graph, static_cast<int>(stages), RecomputeMode::None);
     std::vector<std::string> found;
-    for (const Error& error : check_plan(graph, environment.cluster, plan).errors)
+    // Where the degrees do not divide the devices there is no dp for a batch to be divided by.
+    const std::int64_t model = std::int64_t{plan.mesh.tp} * plan.mesh.pp * plan.mesh.cp;
+    const bool has_dp = environment.cluster.devices() % model == 0;
+    for (const Error& error : check_plan(graph, environment.cluster, plan, target).errors) {
+        if (!has_dp && error.context == user_key(PlanKnob::GlobalBatch, target)) continue;
         found.push_back(with_fix_keys(to_string(error)));
+    }
     return found;
 }
 
@@ -128,7 +140,7 @@ std::vector<std::string> SearchSpace::why_empty() const {
     const int world = environment_.cluster.devices();
     std::vector<std::string> reasons = {
         fmt::format("tensor parallel degrees that divide the model's {} heads: {}", graph.heads,
-                    listed(legal_tp(graph, world))),
+                    listed(legal_tp(graph, world, request_.target))),
         fmt::format("pipeline degrees must divide {} devices and not exceed {} layers", world, graph.blocks),
         fmt::format("--global-batch {} must be a multiple of dp = {} / (tp * pp * cp); its divisors: {}",
                     request_.global_batch, world, listed(divisors_of(request_.global_batch)))};
@@ -141,11 +153,12 @@ std::vector<std::string> SearchSpace::why_empty() const {
     std::string left_out;
     for (std::size_t i = 0; i < described.count(); ++i) {
         std::vector<std::string> found =
-            violations(environment_, described.plan(i, base, world, request_.global_batch));
+            violations(environment_, described.plan(i, base, world, request_.global_batch), request_.target);
         // A legal plan is one that the space leaves out.
         if (found.empty()) {
             if (left_out.empty())
-                left_out = why_left_out(described.plan(i, base, world, request_.global_batch));
+                left_out =
+                    why_left_out(described.plan(i, base, world, request_.global_batch), request_.constraints);
             continue;
         }
         if (fewest.empty() || found.size() < fewest.size()) fewest = std::move(found);

@@ -11,6 +11,9 @@
 #include <thread>
 #include <vector>
 #else
+#include <algorithm>
+
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #endif
@@ -19,7 +22,7 @@ namespace tw {
 
 class Workers {
   public:
-    // 0: as many threads as there are processors.
+    // 0: as many threads as there are processors; more than TBB has are as many as it has.
     explicit Workers(int threads);
 
     // body(0) … body(count - 1), each once, on any thread and in any order; returns when all have returned.
@@ -57,7 +60,10 @@ void Workers::for_each(std::size_t count, const Body& body) {
 
 #else
 
-inline Workers::Workers(int threads) : arena_(threads > 0 ? threads : tbb::task_arena::automatic) {}
+inline Workers::Workers(int threads)
+    : arena_(threads > 0 ? std::min(threads, static_cast<int>(tbb::global_control::active_value(
+                                                 tbb::global_control::max_allowed_parallelism)))
+                         : tbb::task_arena::automatic) {}
 
 template <class Body>
 void Workers::for_each(std::size_t count, const Body& body) {

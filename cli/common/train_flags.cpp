@@ -120,6 +120,16 @@ Errors without_effect(const Command& command, const TrainFlags& flags, const Par
     }
     if (optimizer != OptimizerKind::SgdMomentum)
         useless("--momentum", name, "a plan with --optimizer sgd-momentum");
+    const std::string sync =
+        fmt::format("does nothing: the plan synchronises gradients by {}", plan.gradient_sync);
+    const auto of_sync = [&](const char* option, const char* method) {
+        if (plan.gradient_sync != method)
+            useless(option, sync, fmt::format("\"gradient_sync\": \"{}\" in the plan", method));
+    };
+    of_sync("--local-steps", "local-sgd");
+    of_sync("--density", "top-k");
+    of_sync("--block", "8-bit");
+    of_sync("--staleness", "ps-async");
     if (flags.train.dropout > 0 && !plan.dropout)
         useless("--dropout", "does nothing: the plan has none", "\"dropout\": true in the plan");
     return errors;

@@ -248,12 +248,18 @@ Errors unknown_type(const JsonObject& object, const std::string& type) {
              unknown_name_hint(type, hf_model_types())}};
 }
 
-void list_unread(const JsonObject& object, std::vector<std::string>& warnings) {
+void list_unread(const JsonObject& object, const HfReader& reader, std::vector<std::string>& warnings) {
     for (const char* key : kIrrelevant)
         (void)object.has(key);
     std::string unread;
-    for (const std::string& pointer : object.unread_keys())
-        unread += (unread.empty() ? "" : ", ") + pointer;
+    for (const std::string& pointer : object.unread_keys()) {
+        const std::string meant = reader.meant_by(pointer.substr(pointer.rfind('/') + 1));
+        if (!meant.empty()) {
+            warnings.push_back(pointer + " is not used: did you mean '" + meant + "'?");
+        } else {
+            unread += (unread.empty() ? "" : ", ") + pointer;
+        }
+    }
     if (!unread.empty()) warnings.push_back("not used: " + unread);
 }
 
@@ -269,7 +275,7 @@ Result<HfModel> decode(const Json& document, const std::string& pointer, std::st
     model.config.family = std::string(known->family);
     const HfReader reader(object, type, model.warnings);
     known->decode(reader, model.config);
-    list_unread(object, model.warnings);
+    list_unread(object, reader, model.warnings);
     if (!errors.empty()) return errors;
     model.keys = hf_keys(object, pointer);
     return model;

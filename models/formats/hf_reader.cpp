@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/nearest.hpp"
+
 namespace tw {
 namespace {
 
@@ -13,11 +15,13 @@ std::string default_used(const HfReader& r, const char* key, const std::string& 
 }  // namespace
 
 bool HfReader::has(Keys keys) const {
+    asked_.insert(asked_.end(), keys.begin(), keys.end());
     return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return object_.has(key); });
 }
 
 const char* HfReader::name_of(Keys keys) const {
     const char* found = nullptr;
+    asked_.insert(asked_.end(), keys.begin(), keys.end());
     // Every alias is marked as known.
     for (const char* key : keys) {
         if (object_.has(key) && found == nullptr) found = key;
@@ -64,6 +68,16 @@ bool HfReader::optional_flag(Keys keys, bool fallback) const {
 void HfReader::ignore(Keys keys) const {
     for (const char* key : keys)
         (void)object_.has(key);
+}
+
+std::string HfReader::meant_by(const std::string& key) const {
+    constexpr int kNear = 2;  // letters too many, missing, wrong or exchanged
+    std::vector<std::string> absent;
+    for (const std::string& asked : asked_) {
+        if (!object_.has(asked)) absent.push_back(asked);
+    }
+    std::string best = nearest(key, absent);
+    return edit_distance(key, best) <= std::min<int>(kNear, static_cast<int>(key.size()) / 4) ? best : "";
 }
 
 void HfReader::activation(ModelConfig& c, Keys keys, const char* fallback) const {

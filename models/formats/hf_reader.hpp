@@ -43,8 +43,11 @@ class HfReader {
     void activation(ModelConfig& c, Keys keys, const char* fallback) const;
     // Marks keys as read that the model's arithmetic does not depend on.
     void ignore(Keys keys) const;
+    // The key that was asked for, is absent, and is spelt nearly like `key`; "" where there is none.
+    [[nodiscard]] std::string meant_by(const std::string& key) const;
 
   private:
+    mutable std::vector<std::string> asked_;
     const JsonObject& object_;
     std::string model_type_;
     std::vector<std::string>& warnings_;

@@ -31,7 +31,9 @@ enum class PlanKnob : std::uint8_t {
     Stages,
     RankOrder,
     Precision,
+    Optimizer,
     OffloadOptimizer,
+    OffloadActivations,
     VocabDivisor,
     Semantics,
     GradientSync,
@@ -39,9 +41,8 @@ enum class PlanKnob : std::uint8_t {
 };
 
 // Ours are the keys of --fix and of the plan document; Megatron-LM's flags (core 0.20), torchtitan's
-// configuration fields (main, 2026-08), DeepSpeed's JSON paths (2026-08). A knob that a framework does not
-// have answers with the nearest one.
+// configuration fields (main, 2026-08), DeepSpeed's JSON paths (2026-08), nanotron's (2026-04) and
+// accelerate's YAML keys. A knob that a framework does not have answers with the nearest one.
 std::string_view user_key(PlanKnob knob, TargetFramework target);
-std::string_view to_string(TargetFramework target);  // "trainwright", "megatron", ...
 
 }  // namespace tw

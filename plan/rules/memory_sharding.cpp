@@ -12,6 +12,8 @@ void check_zero(const RuleContext& context, PlanCheck& check) {
     switch (context.target) {
         case TargetFramework::Trainwright:
         case TargetFramework::Megatron:
+        case TargetFramework::Nanotron:  // both: framework_limits
+        case TargetFramework::Accelerate:
             break;
         case TargetFramework::DeepSpeed:  // runtime/pipe/engine.py refuses ZeRO-2 and ZeRO-3 in a
                                           // PipelineModule

@@ -19,6 +19,13 @@ bool whole_nodes(const Cluster& cluster, std::int64_t devices) {
     return !shipped || devices <= shipped->devices || devices % shipped->devices == 0;
 }
 
+// The degree that a user would change first.
+PlanKnob knob_of(const DeviceMesh& mesh) {
+    if (mesh.pp > 1) return PlanKnob::Pp;
+    if (mesh.tp > 1) return PlanKnob::Tp;
+    return mesh.cp > 1 ? PlanKnob::Cp : PlanKnob::Pp;
+}
+
 // Other sizes of the cluster, or another degree of one axis that divides what the others leave and suits the
 // model.
 std::string nearest_mesh(const RuleContext& context, std::int64_t world, std::int64_t model) {
@@ -42,6 +49,11 @@ std::string nearest_mesh(const RuleContext& context, std::int64_t world, std::in
             if (std::find(tps.begin(), tps.end(), tp) != tps.end()) legal.push_back(tp);
         }
         hint += ", or " + nearest_legal("tp", legal, mesh.tp);
+    } else if (mesh.cp > 1 && world % (model / mesh.cp) == 0) {
+        for (const std::int64_t cp : divisors(world / (model / mesh.cp))) {
+            if (cp == 1 || context.plan.seq_len % (2 * cp) == 0) legal.push_back(cp);
+        }
+        hint += ", or " + nearest_legal("cp", legal, mesh.cp);
     }
     return hint;
 }
@@ -79,7 +91,7 @@ void check_mesh(const RuleContext& context, PlanCheck& check) {
     const std::int64_t degrees = static_cast<std::int64_t>(plan.mesh.tp) * plan.mesh.cp * plan.mesh.pp;
     const std::string product = model == degrees ? product_text(plan) : "tp * cp * the stages' replicas";
     if (world % model != 0) {
-        refuse(context, check, PlanKnob::Pp,
+        refuse(context, check, knob_of(plan.mesh),
                "the cluster's " + std::to_string(world) + " devices are not a multiple of " + product +
                    " = " + std::to_string(model),
                model == degrees ? nearest_mesh(context, world, model)

@@ -43,6 +43,7 @@ void check_schedule_rules(const RuleContext&, PlanCheck&);   // schedule_rules.c
 void check_gradient_sync(const RuleContext&, PlanCheck&);    // gradient_sync_rules.cpp
 void check_sharding(const RuleContext&, PlanCheck&);         // memory_sharding.cpp
 void check_hardware(const RuleContext&, PlanCheck&);         // hardware.cpp
+void check_framework(const RuleContext&, PlanCheck&);        // framework_limits.cpp
 
 // An error about `knob`; its context is the user's key.
 void refuse(const RuleContext& context, PlanCheck& check, PlanKnob knob, std::string message,

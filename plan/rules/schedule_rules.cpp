@@ -24,36 +24,42 @@ PlanKnob knob_of(std::string_view parameter) {
     return PlanKnob::Schedule;
 }
 
-void check_framework(const RuleContext& context, PlanCheck& check, const GeneratorInfo& info) {
+// What to run instead of a schedule that a framework does not have.
+std::string_view schedules_of(TargetFramework target) {
+    switch (target) {
+        case TargetFramework::Megatron:
+            return "schedule 1f1b, or interleaved with vpp 2 and more";
+        case TargetFramework::Nanotron:
+            return "schedule 1f1b or gpipe";
+        default:
+            return "schedule 1f1b";
+    }
+}
+
+void check_framework_schedule(const RuleContext& context, PlanCheck& check, const GeneratorInfo& info) {
     const ParallelPlan& plan = context.plan;
-    if (plan.mesh.pp == 1) return;
-    const auto does_not_run = [&](std::string hint) {
+    if (plan.mesh.pp == 1) {
+        // Without a pipeline every framework runs a microbatch's forward and backward before the next one's.
+        if (plan.microbatches > 1 && info.name != "1f1b" && context.target != TargetFramework::Trainwright) {
+            refuse(context, check, PlanKnob::Schedule,
+                   fmt::format("{} runs one microbatch after the other where pp is 1, not by {}",
+                               to_string(context.target), info.name),
+                   "schedule 1f1b");
+        }
+        return;
+    }
+    if (!runs_schedule(context.target, info.name)) {
         refuse(context, check, PlanKnob::Schedule,
                fmt::format("{} does not run schedule {}", to_string(context.target), info.name),
-               std::move(hint));
-    };
-    switch (context.target) {
-        case TargetFramework::Trainwright:
-            return;
-        case TargetFramework::Megatron:  // core/pipeline_parallel/schedules.py: with and without interleaving
-            if (info.name != "1f1b" && info.name != "interleaved") {
-                does_not_run("schedule 1f1b, or interleaved with vpp 2 and more");
-            }
-            return;
-        case TargetFramework::DeepSpeed:  // runtime/pipe/schedule.py: TrainSchedule
-            if (info.name != "1f1b") does_not_run("schedule 1f1b");
-            return;
-        case TargetFramework::Torchtitan:  // its classes, or any synchronous order as a CSV file
-            if (info.semantics != Semantics::Synchronous) does_not_run("schedule 1f1b");
-            // torch.distributed.pipelining refuses fewer microbatches than stages (pytorch#144702).
-            if (plan.microbatches < plan.mesh.pp) {
-                refuse(context, check, PlanKnob::Microbatches,
-                       fmt::format("{} microbatches on {} pipeline ranks: torchtitan needs at least as many "
-                                   "microbatches",
-                                   plan.microbatches, plan.mesh.pp),
-                       fmt::format("microbatches {}, or pp {}", plan.mesh.pp, plan.microbatches));
-            }
-            return;
+               std::string(schedules_of(context.target)));
+    }
+    // torch.distributed.pipelining refuses fewer microbatches than stages (pytorch#144702).
+    if (context.target == TargetFramework::Torchtitan && plan.microbatches < plan.mesh.pp) {
+        refuse(context, check, PlanKnob::Microbatches,
+               fmt::format("{} microbatches on {} pipeline ranks: torchtitan needs at least as many "
+                           "microbatches",
+                           plan.microbatches, plan.mesh.pp),
+               fmt::format("microbatches {}, or pp {}", plan.mesh.pp, plan.microbatches));
     }
 }
 
@@ -75,6 +81,26 @@ void warn_bubble(const RuleContext& context, PlanCheck& check, const GeneratorIn
 
 }  // namespace
 
+bool runs_schedule(TargetFramework target, std::string_view schedule) {
+    switch (target) {
+        case TargetFramework::Trainwright:
+            return true;
+        case TargetFramework::Megatron:  // core/pipeline_parallel/schedules.py: with and without interleaving
+            return schedule == "1f1b" || schedule == "interleaved";
+        case TargetFramework::Torchtitan: {  // its classes, or any synchronous order as a CSV file
+            const auto generator = find_schedule(schedule);
+            return generator && (*generator)->info().semantics == Semantics::Synchronous;
+        }
+        case TargetFramework::DeepSpeed:  // runtime/pipe/schedule.py: TrainSchedule
+            return schedule == "1f1b";
+        case TargetFramework::Nanotron:  // parallel/pipeline_parallel/engine.py: 1f1b and afab
+            return schedule == "1f1b" || schedule == "gpipe";
+        case TargetFramework::Accelerate:  // trains without a pipeline
+            return schedule == "1f1b";
+    }
+    TW_CHECK_MSG(false, "unknown framework");
+}
+
 void check_schedule_rules(const RuleContext& context, PlanCheck& check) {
     const auto generator = find_schedule(context.plan.schedule);
     if (!generator) {
@@ -84,7 +110,7 @@ void check_schedule_rules(const RuleContext& context, PlanCheck& check) {
         return;
     }
     const GeneratorInfo info = (*generator)->info();
-    check_framework(context, check, info);
+    check_framework_schedule(context, check, info);
     const Errors illegal = (*generator)->check(schedule_shape(context.plan));
     for (const Error& error : illegal)
         refuse(context, check, knob_of(error.context), error.message, error.hint);

@@ -11,6 +11,15 @@ std::string nearest_multiples(std::int64_t value, std::int64_t divisor) {
            std::to_string(below + divisor);
 }
 
+// Degrees of context parallelism that divide the devices and the sequence.
+std::string nearest_cp(const RuleContext& context, bool ring) {
+    std::vector<std::int64_t> legal;
+    for (const std::int64_t cp : divisors(context.cluster.devices())) {
+        if (context.plan.seq_len % (ring && cp > 1 ? 2 * cp : cp) == 0) legal.push_back(cp);
+    }
+    return ", or " + nearest_legal("cp", legal, context.plan.mesh.cp);
+}
+
 void check_context_parallel(const RuleContext& context, PlanCheck& check) {
     const ParallelPlan& plan = context.plan;
     const std::int64_t cp = plan.mesh.cp;
@@ -27,7 +36,7 @@ void check_context_parallel(const RuleContext& context, PlanCheck& check) {
         refuse(context, check, PlanKnob::SeqLen,
                "seq_len " + std::to_string(plan.seq_len) + " is not a multiple of " +
                    (ring ? "2 * cp = " : "cp = ") + std::to_string(chunks),
-               nearest_multiples(plan.seq_len, chunks));
+               nearest_multiples(plan.seq_len, chunks) + nearest_cp(context, ring));
     }
     if (!ring) {
         // Ulysses (Jacobs 2023): the all-to-all hands each rank whole heads.

@@ -26,6 +26,8 @@ constexpr std::array kRules = {
     PlanRule{"sharding", "ZeRO, recompute and offload combine as the target framework allows",
              check_sharding},
     PlanRule{"hardware", "the devices can compute in the plan's precision", check_hardware},
+    PlanRule{"framework", "the target framework has a setting for everything that the plan asks for",
+             check_framework},
 };
 
 }  // namespace

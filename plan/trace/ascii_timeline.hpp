@@ -1,6 +1,6 @@
 // A timeline for the terminal: one row a rank, time from left to right.
 //
-//   PP00 │F0─F1─F2─F3─··········B0════B1════B2════B3════│ 27.3 %
+//   PP0 │F0─F1─F2─F3─··········B0════B1════B2════B3════│ 27.3 %
 //
 // A column shows what filled most of it: device work by its letter and microbatch, "~" exposed communication,
 // "·" nothing.

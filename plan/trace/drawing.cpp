@@ -34,7 +34,7 @@ std::size_t chunk_of(const std::vector<std::uint16_t>& stages, std::uint16_t sta
 }
 
 std::string row_name(const RankTrace& rank) {
-    return rank.name.empty() ? fmt::format("PP{:02}", rank.rank) : rank.name;
+    return rank.name.empty() ? fmt::format("PP{}", rank.rank) : rank.name;
 }
 
 std::string headline(const Trace& trace, const std::vector<StepAnalysis>& steps) {

@@ -15,7 +15,7 @@ std::vector<std::size_t> shown_rows(std::size_t count, std::size_t most);
 std::vector<std::uint16_t> stages_of(const RankTrace& rank);
 std::size_t chunk_of(const std::vector<std::uint16_t>& stages, std::uint16_t stage);
 
-// "PP03" or the rank's own name.
+// "PP3" or the rank's own name.
 std::string row_name(const RankTrace& rank);
 
 // "step 27.0 ms (period of step 1) · bubble 27.3 % · simulated", from what there is.

@@ -67,11 +67,6 @@ std::string range_text(int first, int last) {
     return first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
 }
 
-// Cents, or as many digits as show something.
-std::string price(double usd) {
-    return usd >= 1 ? fmt::format("{:.2f}", usd) : fmt::format("{:.4f}", usd);
-}
-
 // What a report's memory is tabled in: a small model's parts would all be 0.00 GiB.
 struct MemoryUnit {
     const char* name;
@@ -193,6 +188,11 @@ std::string warnings_text(const SimulationReport& report, const ReportTextOption
 
 }  // namespace
 
+std::string price_text(double usd) {
+    if (usd >= 1) return fmt::format("{:.2f}", usd);
+    return usd >= 1e-3 ? fmt::format("{:.4f}", usd) : fmt::format("{:.3g}", usd);
+}
+
 std::string report_headline(const SimulationReport& report, const ReportTextOptions& options) {
     std::string out = styled(summary(report.plan), TextStyle::Bold, options.colour) + "\n\n";
     const auto line = [&](std::string_view name, const std::string& text) {
@@ -231,7 +231,7 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
                                         format_percent(report.step_time_s / report.lower_bound_s - 1)));
     }
     if (report.energy_j > 0) line("energy", fmt::format("{} a step", format_rate(report.energy_j, "J")));
-    if (report.usd_per_step > 0) line("price", fmt::format("${} a step", price(report.usd_per_step)));
+    if (report.usd_per_step > 0) line("price", fmt::format("${} a step", price_text(report.usd_per_step)));
     if (report.not_executable.empty()) {
         line("executable", "yes");
     } else {

@@ -18,6 +18,9 @@ struct ReportTextOptions {
 
 std::string report_text(const SimulationReport& report, const ReportTextOptions& options = {});
 
+// "12.34", "0.0123" dollars: cents, or as many digits as show something.
+std::string price_text(double usd);
+
 // The parts, for commands that show one of them.
 std::string report_headline(const SimulationReport& report, const ReportTextOptions& options);
 std::string time_breakdown_text(const SimulationReport& report, const ReportTextOptions& options);

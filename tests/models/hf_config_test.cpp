@@ -138,6 +138,20 @@ TEST(HfConfig, UnknownKeysAreListed) {
     EXPECT_FALSE(mentions(model.warnings, "torch_dtype"));
 }
 
+TEST(HfConfig, MisspeltKeysNameTheOneThatWasMeant) {
+    const LoadedModel model = loaded(
+        R"({"model_type":"llama","hidden_size":4096,"num_hiden_layers":16,"num_attention_heads":32,"vocab_size":32000,"intermediate_sizes":11008})");
+    EXPECT_TRUE(mentions(model.warnings, "/num_hiden_layers is not used: did you mean 'num_hidden_layers'?"));
+    EXPECT_TRUE(
+        mentions(model.warnings, "/intermediate_sizes is not used: did you mean 'intermediate_size'?"));
+    EXPECT_TRUE(mentions(model.warnings, "/num_hidden_layers is absent: 32 taken"));
+    EXPECT_FALSE(mentions(model.warnings, "not used: /"));
+    // A key that is there is not meant by another one.
+    const LoadedModel both =
+        loaded(R"({"model_type":"gpt2","n_embd":64,"n_head":4,"n_layer":2,"n_layers_":3,"vocab_size":100})");
+    EXPECT_FALSE(mentions(both.warnings, "did you mean 'n_layer'"));
+}
+
 TEST(HfConfig, CapacityOfExperts) {
     const std::string sizes = R"("hidden_size":64,"num_attention_heads":8,"num_hidden_layers":2,)";
     const auto factor = [&](const std::string& rest) {

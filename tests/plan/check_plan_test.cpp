@@ -141,7 +141,8 @@ TEST(CheckPlan, HeadsThatDoNotDivide) {
 TEST(CheckPlan, KvHeadsAreReplicatedByMegatronAlone) {
     const LayerGraph graph = make_model({.heads = 16, .kv_heads = 2});
     const Cluster cluster = make_cluster(4);
-    const ParallelPlan plan = make_plan(graph, cluster, {.tp = 4}, 4);
+    ParallelPlan plan = make_plan(graph, cluster, {.tp = 4}, 4);
+    plan.sequence_parallel = true;
     EXPECT_TRUE(check_plan(graph, cluster, plan, TargetFramework::Megatron).errors.empty());
     EXPECT_TRUE(check_plan(graph, cluster, plan, TargetFramework::Trainwright).errors.empty());
     const Error error = only_error(check_plan(graph, cluster, plan, TargetFramework::Torchtitan));
@@ -303,7 +304,8 @@ TEST(CheckPlan, SequenceSplits) {
     plan.seq_len = 4100;
     EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).message,
               "seq_len 4100 is not a multiple of 2 * cp = 8");
-    EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).hint, "seq_len 4096 or 4104");
+    EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).hint,
+              "seq_len 4096 or 4104, or cp 2 (legal: 1, 2)");
     plan.cp_kind = WorkShape::Cp::AllToAll;
     EXPECT_TRUE(check_plan(graph, cluster, plan).errors.empty());
     plan.sequence_parallel = true;

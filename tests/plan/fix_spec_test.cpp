@@ -49,6 +49,46 @@ TEST(FixSpec, AllowsAPlanWhereEveryKeyDoes) {
     EXPECT_TRUE(parse_fix("recompute=none|full")->allows(plan));
 }
 
+TEST(FixSpec, LabelsOfTablesAreChoices) {
+    ParallelPlan plan;
+    plan.mesh = {.dp = 4, .pp = 2, .tp = 2, .cp = 1, .ep = 1};
+    plan.sequence_parallel = true;
+    plan.stages.resize(2);
+    plan.zero_stage = 2;
+    plan.zero_shard = 2;
+    plan.recompute = RecomputeMode::Full;
+    for (StageSpec& stage : plan.stages) {
+        stage.recompute = RecomputeMode::Full;
+        stage.recompute_layers = 3;
+    }
+    EXPECT_EQ(summary(plan), "tp2 sp pp2 dp4 mbs1 1f1b zero2/2 full:3");
+    for (const char* spec :
+         {"recompute=full", "recompute=full:3", "recompute=full:2..4", "recompute=none|full:3",
+          "recompute=full:1|full:3", "recompute=full:1|full", "zero=2", "zero=2/2", "zero=1..3/2",
+          "zero=0|2/2", "etp=1", "tp2 sp pp2 dp4 mbs1 1f1b zero2/2 full:3",
+          "tp2 sp pp2 dp4 mbs1 1f1b zero2/2 full:3, layers 3, 5"}) {
+        const auto fix = parse_fix(spec);
+        ASSERT_TRUE(fix.has_value()) << spec << ": " << to_string(fix.errors());
+        EXPECT_TRUE(fix->allows(plan)) << spec;
+        EXPECT_EQ(*parse_fix(to_string(*fix)), *fix) << to_string(*fix);
+    }
+    for (const char* spec :
+         {"recompute=full:2", "recompute=full:all", "recompute=full:4..9", "zero=2/4", "zero=2/all",
+          "tp2 pp2 dp4 mbs1 1f1b zero2/2 full:3", "tp2 sp pp2 dp4 mbs1 1f1b zero2 full:3",
+          "tp2 sp pp2 dp4 mbs1 1f1b zero2/2 full", "tp2 sp pp2 dp4 mbs1 1f1b zero2/2",
+          "tp2 sp pp2 dp4 vpp2 mbs1 1f1b zero2/2 full:3"}) {
+        const auto fix = parse_fix(spec);
+        ASSERT_TRUE(fix.has_value()) << spec << ": " << to_string(fix.errors());
+        EXPECT_FALSE(fix->allows(plan)) << spec;
+        EXPECT_EQ(*parse_fix(to_string(*fix)), *fix) << to_string(*fix);
+    }
+    EXPECT_EQ(parse_fix("recompute=full:x").error().message,
+              "recompute=full: 'x' is not an integer from 0 to 1048576");
+    EXPECT_EQ(parse_fix("zero=2/0").error().message, "zero: '0' is not an integer from 1 to 1048576");
+    EXPECT_TRUE(parse_fix("tp2 pp2 dp4 mbs1 1f1").error().hint.starts_with("did you mean '1f1b'?"));
+    EXPECT_EQ(parse_fix("tp 2").error().message, "'tp 2' is not of the form key=value");
+}
+
 TEST(FixSpec, RefusesWithTheNearestName) {
     const auto refused = [](const char* spec) {
         const auto fix = parse_fix(spec);

@@ -31,6 +31,26 @@ TEST(BestPlans, TiedIsWhatTheirOwnErrorsCannotTellApart) {
     EXPECT_TRUE(plans[3].tied);
 }
 
+TEST(BestPlans, MemoryWithinAPercentIsRankedByTime) {
+    const auto sized = [](double seconds, double bytes) {
+        RankedPlan p = plan(1, seconds, 0, 0);
+        p.evaluation.peak_device_bytes = bytes;
+        return p;
+    };
+    BestPlans best(Objective::Memory, 3);
+    best.insert(sized(3.0, 1.000e9));
+    best.insert(sized(1.0, 1.001e9));
+    best.insert(sized(0.5, 1.200e9));
+    best.insert(sized(0.1, 9.000e9));
+    const std::vector<RankedPlan> plans = best.take();
+    ASSERT_EQ(plans.size(), 3U);
+    EXPECT_EQ(plans[0].evaluation.peak_device_bytes, 1.001e9);
+    EXPECT_EQ(plans[1].evaluation.peak_device_bytes, 1.000e9);
+    EXPECT_TRUE(plans[1].tied);
+    EXPECT_FALSE(plans[2].tied);
+    EXPECT_EQ(memory_step(1.000e9), memory_step(1.001e9));
+}
+
 TEST(BestPlans, WantsNothingWorseThanWhatIsExpected) {
     const std::vector<RankedPlan> reached = {plan(1, 3.0, 0, 0), plan(2, 1.0, 0, 0), plan(4, 2.0, 0, 0)};
     BestPlans best(Objective::Time, 2);

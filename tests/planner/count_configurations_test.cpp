@@ -32,7 +32,7 @@ TEST(CountConfigurations, EqualsThePartitionsThatAreMade) {
             std::vector<StageSpec> uniform = space.make_plan(mesh, chunk, *schedules.front(), {}).stages;
             const auto shapes = test::shapes_of(simulator, request, space, mesh, uniform);
             std::size_t partitions = 1;
-            if (ConfigurationCounter::has_partitions(mesh, chunk)) {
+            if (space.has_partitions(mesh, chunk)) {
                 partitions = distinct_partitions(environment->graph, shapes, uniform, chunk.recompute).size();
                 (partitions > 1 ? uneven : alone) += 1;
             }

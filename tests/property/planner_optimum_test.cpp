@@ -8,6 +8,7 @@
 
 #include "plan/check_plan.hpp"
 #include "plan/plan_json.hpp"
+#include "planner/best_plans.hpp"
 #include "tests/planner/planner_fixtures.hpp"
 
 namespace tw {
@@ -176,12 +177,16 @@ TEST(PlannerOptimum, EqualsExhaustiveSimulationForEveryObjective) {
         EXPECT_EQ(fastest.plans.empty(), !fastest.missing.empty());
 
         std::stable_sort(all.values.begin(), all.values.end(), [](const Values& a, const Values& b) {
-            return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+            return std::tuple(memory_step(a.second), a.first, a.second) <
+                   std::tuple(memory_step(b.second), b.first, b.second);
         });
         expected = all.values;
         expected.resize(std::min<std::size_t>(5, expected.size()));
         EXPECT_EQ(values_of(search(problem, Objective::Memory)), expected);
 
+        std::sort(all.values.begin(), all.values.end(), [](const Values& a, const Values& b) {
+            return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+        });
         std::set<Values> front;
         for (const Values& v : all.values) {  // ascending in memory
             if (front.empty() ||

@@ -1,0 +1,59 @@
+#include <array>
+
+#include <fmt/format.h>
+
+#include "plan/frameworks/export/export_plan.hpp"
+
+namespace tw {
+namespace {
+
+constexpr std::array kExporters = {
+    PlanExporter{TargetFramework::Megatron, "arguments in a shell script", "Megatron-LM, core 0.20",
+                 export_megatron},
+    PlanExporter{TargetFramework::Torchtitan, "TOML, or flags", "torchtitan up to v0.2.2", export_torchtitan},
+    PlanExporter{TargetFramework::DeepSpeed, "JSON", "DeepSpeed, main of 2026-08", export_deepspeed},
+    PlanExporter{TargetFramework::Nanotron, "YAML sections", "nanotron, main of 2026-04", export_nanotron},
+    PlanExporter{TargetFramework::Accelerate, "YAML", "accelerate 1.10 and later", export_accelerate},
+};
+
+}  // namespace
+
+std::span<const PlanExporter> plan_exporters() {
+    return kExporters;
+}
+
+std::string ExportInput::title() const {
+    return fmt::format("{} on {}: {}, {} ranks", document.model_name, document.cluster.name,
+                       summary(document.plan), document.cluster.devices());
+}
+
+int shard_ranks(const ParallelPlan& plan) {
+    return plan.zero_shard > 0 ? plan.zero_shard : plan.mesh.dp * plan.mesh.cp;
+}
+
+std::string as_comments(const std::vector<std::string>& lines) {
+    std::string text;
+    for (const std::string& line : lines)
+        text += "# " + line + "\n";
+    return text;
+}
+
+Result<PlanExport> export_plan(const PlanDocument& document, TargetFramework target, std::string_view stem) {
+    const PlanCheck check = check_plan(document.graph, document.cluster, document.plan, target);
+    if (!check.errors.empty()) return check.errors;
+    for (const PlanExporter& exporter : kExporters) {
+        if (exporter.target != target) continue;
+        const Json& model = document.model_document;
+        const auto loaded =
+            load_model_text(model.is_string() ? model.get<std::string>() : model.dump(), document.model_name);
+        const ModelConfig* config = loaded && loaded->config ? &*loaded->config : nullptr;
+        PlanExport made = exporter.write({document, config, std::string(stem)});
+        for (const std::string& warning : check.warnings)
+            made.remarks.push_back(warning);
+        return made;
+    }
+    return Error{ErrorCode::Usage, fmt::format("{} runs plan documents as they are", to_string(target)),
+                 "--to", "trainwright run, or trainwright launch"};
+}
+
+}  // namespace tw

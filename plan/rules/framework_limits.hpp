@@ -1,0 +1,36 @@
+// What a framework has no setting for: one function a framework, each in a file of its own. With the rules
+// that all frameworks share (mesh, batch, ...) they make sure that what is legal for a framework can be
+// written as its configuration (plan/frameworks/export).
+#pragma once
+
+#include <initializer_list>
+
+#include "plan/rules/rule.hpp"
+
+namespace tw {
+
+void megatron_limits(const RuleContext&, PlanCheck&);    // megatron_limits.cpp
+void torchtitan_limits(const RuleContext&, PlanCheck&);  // torchtitan_limits.cpp
+void deepspeed_limits(const RuleContext&, PlanCheck&);   // deepspeed_limits.cpp
+void nanotron_limits(const RuleContext&, PlanCheck&);    // nanotron_limits.cpp
+void accelerate_limits(const RuleContext&, PlanCheck&);  // accelerate_limits.cpp
+
+// Only these may be asked for; the first is the neighbour that is offered.
+void only(const RuleContext&, PlanCheck&, std::initializer_list<Precision>);
+void only(const RuleContext&, PlanCheck&, std::initializer_list<OptimizerKind>);
+// ... of recomputation. `blocks`: the first blocks of a stage may be named.
+void only(const RuleContext&, PlanCheck&, std::initializer_list<RecomputeMode>, bool blocks);
+// The framework's own order of ranks, tp innermost and pp outermost.
+void only_usual_rank_order(const RuleContext&, PlanCheck&);
+// The framework splits the layers itself: the plan's split must be its own.
+void only_own_split(const RuleContext&, PlanCheck&);
+// Without such a setting, or only with another meaning: what is offloaded stays on the device.
+void no_offload(const RuleContext&, PlanCheck&, std::string_view instead);
+// The model is a transformer over tokens.
+void only_transformers(const RuleContext&, PlanCheck&);
+// A shard group holds whole groups of context parallelism.
+void whole_cp_in_shards(const RuleContext&, PlanCheck&);
+// Context parallelism is a ring.
+void only_ring(const RuleContext&, PlanCheck&);
+
+}  // namespace tw

@@ -1,0 +1,46 @@
+// Megatron-LM, core 0.20: training/arguments.py and core/transformer/transformer_config.py.
+#include <fmt/format.h>
+
+#include "plan/rules/framework_limits.hpp"
+
+namespace tw {
+namespace {
+
+void check_precision(const RuleContext& context, PlanCheck& check) {
+    const PrecisionSpec& p = context.plan.precision;
+    only(context, check, {Precision::Bf16, Precision::Fp16, Precision::Fp8, Precision::Fp32});
+    if (p.autocast || (p.parameters == Precision::Fp32 && p.compute != Precision::Fp32)) {
+        refuse(context, check, PlanKnob::Precision,
+               "megatron computes in the precision of its parameters, and keeps fp32 copies in the optimizer",
+               "precision.parameters bf16, precision.autocast false");
+    } else if (p.parameters != Precision::Fp32 && !p.master_weights) {
+        refuse(context, check, PlanKnob::Precision, "megatron's optimizer keeps copies of 16-bit parameters",
+               "precision.master_weights true");
+    }
+    const bool sharded = context.plan.zero_stage > 0;
+    if (p.optimizer_states != Precision::Fp32 && !sharded) {
+        refuse(context, check, PlanKnob::Precision,
+               fmt::format("megatron keeps optimizer states in {} only where they are sharded",
+                           to_string(p.optimizer_states)),
+               "zero 1, or precision.optimizer_states fp32");
+    }
+}
+
+}  // namespace
+
+void megatron_limits(const RuleContext& context, PlanCheck& check) {
+    const ParallelPlan& plan = context.plan;
+    only_transformers(context, check);
+    check_precision(context, check);
+    only_own_split(context, check);
+    only(context, check, {OptimizerKind::Adam, OptimizerKind::Sgd, OptimizerKind::SgdMomentum});
+    only(context, check, {RecomputeMode::Selective, RecomputeMode::Full, RecomputeMode::None}, true);
+    no_offload(context, check,
+               plan.zero_stage == 0 ? "megatron offloads a share of sharded optimizer states alone" : "");
+    if (plan.zero_stage >= 2 && plan.rank_order != "tp-cp-ep-dp-pp") {
+        refuse(context, check, PlanKnob::RankOrder, "Megatron-FSDP does not order ranks by tp, pp, dp",
+               "tp-cp-ep-dp-pp, or zero 1");
+    }
+}
+
+}  // namespace tw

@@ -1,0 +1,82 @@
+// Searches for one framework: every plan of the space can be exported to it.
+#include <gtest/gtest.h>
+
+#include "plan/frameworks/export/export_plan.hpp"
+#include "planner/space.hpp"
+#include "tests/planner/planner_fixtures.hpp"
+
+namespace tw {
+namespace {
+
+PlanRequest request_for(const Environment& environment, TargetFramework target) {
+    PlanRequest request;
+    request.global_batch = 32;
+    request.seq_len = 4096;
+    request.target = target;
+    plan_for(target, environment.cluster, request.base);
+    return request;
+}
+
+TEST(FrameworkSearch, TheSpaceHoldsLegalPlansAlone) {
+    for (const char* model : {"llama3.2-1b", "qwen3-30b-a3b", "bert-base"}) {
+        const auto environment = test::environment_of(model, "h100:16");
+        for (const PlanExporter& exporter : plan_exporters()) {
+            PlanRequest request = request_for(*environment, exporter.target);
+            if (model == std::string("bert-base")) request.seq_len = 512;
+            const SearchSpace space(*environment, request);
+            ASSERT_FALSE(space.meshes().empty()) << model << to_string(exporter.target);
+            std::int64_t checked = 0;
+            for (const MeshChoice& mesh : space.meshes()) {
+                for (const ChunkChoice& chunk : space.chunks(mesh)) {
+                    for (const ScheduleGenerator* schedule : space.schedules(mesh, chunk.virtual_stages)) {
+                        for (const ZeroChoice& zero : space.zeros(mesh)) {
+                            if (++checked % 7 != 0) continue;
+                            const ParallelPlan plan = space.make_plan(mesh, chunk, *schedule, zero);
+                            const PlanCheck check =
+                                check_plan(environment->graph, environment->cluster, plan, exporter.target);
+                            ASSERT_TRUE(check.errors.empty())
+                                << to_string(exporter.target) << " " << model << " " << summary(plan) << ": "
+                                << to_string(check.errors);
+                        }
+                    }
+                }
+            }
+            EXPECT_GE(checked, 20) << to_string(exporter.target);
+        }
+    }
+}
+
+TEST(FrameworkSearch, TheBestPlansAreExported) {
+    const auto environment = test::environment_of("llama3.2-1b", "h100:8");
+    for (const PlanExporter& exporter : plan_exporters()) {
+        PlanRequest request = request_for(*environment, exporter.target);
+        request.top = 10;
+        const auto answer = find_plans(environment, request);
+        ASSERT_TRUE(answer.has_value()) << to_string(answer.errors());
+        ASSERT_FALSE(answer->plans.empty()) << to_string(exporter.target);
+        for (const RankedPlan& ranked : answer->plans) {
+            PlanDocument document;
+            document.model_name = "llama3.2-1b";
+            document.graph = environment->graph;
+            document.model_document = *read_model_document("llama3.2-1b");
+            document.cluster = environment->cluster;
+            document.plan = ranked.plan;
+            const auto made = export_plan(document, exporter.target, "job");
+            EXPECT_TRUE(made.has_value()) << to_string(exporter.target) << " " << summary(ranked.plan) << ": "
+                                          << (made ? "" : to_string(made.errors()));
+        }
+    }
+}
+
+TEST(FrameworkSearch, WhatNoPlanCanChangeIsRefusedAtOnce) {
+    const auto environment = test::environment_of("llama3.2-1b", "h100:8");
+    PlanRequest request = request_for(*environment, TargetFramework::Torchtitan);
+    request.base.optimizer = OptimizerKind::Lamb;
+    const auto answer = find_plans(environment, request);
+    ASSERT_FALSE(answer.has_value());
+    EXPECT_EQ(answer.error().code, ErrorCode::Usage);
+    EXPECT_EQ(answer.error().context, "optimizer.name");
+}
+
+}  // namespace
+}  // namespace tw
