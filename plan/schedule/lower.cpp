@@ -1,9 +1,11 @@
 #include "plan/schedule/lower.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.hpp"
 #include "plan/schedule/passes/passes.hpp"
+#include "plan/schedule/steady_phase.hpp"
 
 namespace tw {
 
@@ -37,9 +39,10 @@ std::uint16_t group_of_ranks(Schedule& schedule, std::vector<std::uint16_t> rank
     return index;
 }
 
-Schedule lower(const ComputeOrder& order, std::string generator, const LoweringOptions& options) {
+std::optional<Schedule> lower_each(const ComputeOrder& order, const std::string& generator,
+                                   const LoweringOptions& options) {
     Schedule schedule;
-    schedule.generator = std::move(generator);
+    schedule.generator = generator;
     schedule.stages = order.stages;
     schedule.microbatches = order.microbatches;
     schedule.steps = order.steps;
@@ -53,7 +56,8 @@ Schedule lower(const ComputeOrder& order, std::string generator, const LoweringO
     const bool calls = options.p2p_calls != LoweringOptions::P2pCalls::Posted;
     if (!calls || !place_blocking_transfers(order, options, schedule)) {
         schedule.programs.clear();
-        place_transfers(order, options, schedule);
+        schedule.senders.clear();
+        if (!place_transfers(order, options, schedule)) return std::nullopt;
     }
     split_last_backward(order, options, schedule);
     unshard_parameters(options, schedule);
@@ -65,6 +69,16 @@ Schedule lower(const ComputeOrder& order, std::string generator, const LoweringO
         finish_step(options, schedule);
     }
     return schedule;
+}
+
+Schedule lower(const ComputeOrder& order, const std::string& generator, const LoweringOptions& options) {
+    if (const std::optional<ShortOrder> cut = shorten(order)) {
+        std::optional<Schedule> schedule = lower_each(cut->order, generator, options);
+        if (schedule && lengthen(*cut, *schedule)) return std::move(*schedule);
+    }
+    std::optional<Schedule> schedule = lower_each(order, generator, options);
+    TW_CHECK_MSG(schedule.has_value(), "the order waits for itself; check_order names where");
+    return std::move(*schedule);
 }
 
 }  // namespace tw

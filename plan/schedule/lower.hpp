@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,11 @@ struct LoweringOptions {
 // check_plan's. Every lane layout is free of deadlock, because transfers stand in one global order on all
 // ranks. GradNorm spans all pipeline ranks under StepBoundary::Barrier and stays within one (group 0)
 // otherwise; there is one OptimizerStep a stage.
-Schedule lower(const ComputeOrder& order, std::string generator, const LoweringOptions& options);
+Schedule lower(const ComputeOrder& order, const std::string& generator, const LoweringOptions& options);
+
+// The same, action by action, without copies of a steady phase (steady_phase.hpp). Nothing where the order
+// waits for itself.
+std::optional<Schedule> lower_each(const ComputeOrder& order, const std::string& generator,
+                                   const LoweringOptions& options);
 
 }  // namespace tw

@@ -22,7 +22,7 @@ std::uint16_t& DurationKeys::bucket_of(const DurationKey& key) {
 
 void DurationKeys::grow() {
     std::vector<std::uint16_t> old = std::move(buckets_);
-    buckets_.assign(std::max<std::size_t>(old.size() * 2, 64), 0);
+    buckets_.assign(std::max<std::size_t>(old.size() * 4, 128), 0);
     for (const std::uint16_t entry : old) {
         if (entry != 0) bucket_of(keys_[entry - 1U]) = entry;
     }

@@ -89,6 +89,18 @@ struct RankProgram {
     }
 };
 
+// The part of a lowered schedule that repeats itself, for later microbatches each time. Who puts instructions
+// into its programs, or takes some away, clears it.
+struct SteadyPhase {
+    struct Program {
+        std::uint32_t begin = 0, end = 0;  // instructions
+        std::uint32_t period = 0;          // i + period is i for later microbatches, where both are inside
+    };
+    std::vector<Program> programs;  // by rank; empty where nothing is known
+    // In Schedule::senders: where the periods begin, how many transfers one has, and how many there are.
+    std::size_t first_sender = 0, senders = 0, periods = 0;
+};
+
 struct Schedule {
     std::string generator;  // registry name
     int stages = 1;         // virtual stages
@@ -99,6 +111,10 @@ struct Schedule {
     std::vector<std::uint16_t> rank_of_stage;      // replica 0's rank; the other replicas follow it
     std::vector<std::uint16_t> replicas_of_stage;  // PipeDream's replicated stages; all 1 elsewhere
     std::vector<RankProgram> programs;             // one a pipeline rank
+    // The sending ranks of all transfers in one global order that every program agrees with: lowering knows
+    // one. Empty elsewhere: it spares those who follow all programs the search for it, and means nothing.
+    std::vector<std::uint16_t> senders;
+    SteadyPhase steady;  // likewise: what may be looked at once instead of hundreds of times
     DurationKeys duration_classes;
     DurationKeys size_classes;  // [0] is unused
     // Ranks of each collective group that crosses pipeline ranks. groups[0] is empty: a group inside one

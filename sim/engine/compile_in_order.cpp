@@ -6,64 +6,26 @@
 #include <tuple>
 
 #include "sim/engine/compile_order.hpp"
+#include "sim/engine/in_order.hpp"
 
 namespace tw {
 namespace {
 
-constexpr std::uint32_t kNone = CompiledSchedule::kNone;
-// A time index before the lanes are counted: a lane's carry has this bit, the rest are node positions.
-constexpr std::uint32_t kLane = 0x80000000U;
-constexpr std::size_t kStreams = 7;
-
-struct Lane {
-    std::uint32_t number = kNone;
-    std::uint32_t last = kNone;
-};
-
-// One pipeline rank's program on its way.
-struct Cursor {
-    const RankProgram* program = nullptr;
-    const Instruction* at = nullptr;
-    const Instruction* end = nullptr;
-    std::uint32_t place = 0;         // of `at` among all instructions
-    std::uint32_t base = 0;          // of the program's first
-    std::uint32_t slot_base = 0;     // of its classes in a cost table
-    std::uint32_t anchor = kNone;    // kNone: the host's carry, numbered when the program ends
-    std::uint32_t anchor_since = 0;  // place from which `anchor` holds
-    std::uint32_t host_lane = kNone;
-    bool ready = false;       // its turn comes
-    std::uint32_t lane = 0;   // of `at`, while it is placed
-    std::vector<Lane> lanes;  // by communicator and stream
-    [[nodiscard]] bool done() const { return at == end; }
-};
-
-// Whether two transfers are the two ends of one.
-bool are_partners(const Instruction& a, const Instruction& b) {
-    if (a.microbatch != b.microbatch) return false;
-    switch (a.opcode) {
-        case Opcode::SendActivation:
-            return b.opcode == Opcode::RecvActivation && a.stage + 1 == b.stage;
-        case Opcode::RecvActivation:
-            return b.opcode == Opcode::SendActivation && b.stage + 1 == a.stage;
-        case Opcode::SendGrad:
-            return b.opcode == Opcode::RecvGrad && b.stage + 1 == a.stage;
-        default:
-            return b.opcode == Opcode::SendGrad && a.stage + 1 == b.stage;
-    }
-}
-
-// Kept from one compilation to the next: fresh pages cost more than the work on them.
-struct Scratch {
-    std::vector<std::uint32_t> pred0, pred1, slot, host0, host1;  // as CompiledSchedule's
-    std::vector<std::uint32_t> predecessors;
-};
+using in_order::are_partners;
+using in_order::Cursor;
+using in_order::kLane;
+using in_order::kNone;
+using in_order::kStreams;
+using in_order::Lane;
+using in_order::Nodes;
 
 class InOrder {
   public:
-    InOrder(const Schedule& schedule, Scratch& scratch) : schedule_(schedule), scratch_(scratch) {}
+    InOrder(const Schedule& schedule, Nodes& nodes) : schedule_(schedule), nodes_(nodes) {}
 
     std::optional<CompiledSchedule> run() {
         reserve();
+        follow_senders();
         for (std::uint32_t r = static_cast<std::uint32_t>(cursors_.size()); r-- > 0;)
             make_ready(r);
         while (!ready_.empty()) {
@@ -90,28 +52,26 @@ class InOrder {
         std::size_t waits = 0;
         for (const RankProgram& program : schedule_.programs) {
             Cursor& cursor = cursors_.emplace_back();
-            cursor.program = &program;
             cursor.at = program.instructions.data();
             cursor.end = cursor.at + program.instructions.size();
-            cursor.place = cursor.base = cursor.anchor_since = out_.program_begin.back();
+            cursor.wait_begin = program.wait_begin.data();
+            cursor.waits = program.waits.data();
+            cursor.place = cursor.anchor_since = out_.program_begin.back();
             cursor.slot_base = out_.slot_of(static_cast<int>(cursors_.size() - 1), 0);
             waits += program.waits.size();
-            out_.program_begin.push_back(cursor.base +
+            out_.program_begin.push_back(cursor.place +
                                          static_cast<std::uint32_t>(program.instructions.size()));
         }
         const std::uint32_t total = out_.program_begin.back();
         out_.anchor.resize(total);
         out_.end_node.resize(total);
+        end_node_ = out_.end_node.data();
+        for (Cursor& cursor : cursors_)
+            cursor.end_node = end_node_ + cursor.place;
         mark_nodes_.assign(static_cast<std::size_t>(schedule_.steps), kNone);
         microbatches_ = std::int64_t{schedule_.microbatches} * schedule_.steps;
         // A node has a predecessor for each of its lanes and waits, and fewer joins than those before it.
-        const std::size_t most = total + waits;
-        if (scratch_.slot.size() < most) {
-            for (auto* array :
-                 {&scratch_.pred0, &scratch_.pred1, &scratch_.slot, &scratch_.host0, &scratch_.host1})
-                array->resize(most);
-            scratch_.predecessors.resize(most);
-        }
+        nodes_.start(total + waits);
     }
 
     void make_ready(std::uint32_t r) {
@@ -120,23 +80,117 @@ class InOrder {
         ready_.push_back(r);
     }
 
+    // Meets the transfers in the order that lowering left, as far as it goes: neither end is looked for.
+    void follow_senders() {
+        Cursor* const cursors = cursors_.data();
+        const std::size_t ranks = cursors_.size();
+        const std::vector<std::uint16_t>& senders = schedule_.senders;
+        const SteadyPhase& steady = schedule_.steady;
+        std::size_t next_period = steady.programs.size() == ranks ? steady.first_sender : senders.size();
+        std::size_t periods = steady.periods;  // from there on
+        for (std::size_t i = 0; i < senders.size(); ++i) {
+            if (i == next_period) {
+                if (all_steady()) set_mark();
+                if (marks_.size() == 3) i += repeat_period(periods) * steady.senders;
+                next_period = marks_.size() == 3 || --periods < 2 ? senders.size() : i + steady.senders;
+                if (i >= senders.size()) return;
+            }
+            const std::uint32_t from = senders[i];
+            if (from >= ranks) return;
+            Cursor& sender = cursors[from];
+            pass_locals(from, sender);
+            if (sender.done()) return;
+            const Instruction& send = *sender.at;
+            if (!is_send(send.opcode) || !in_pipeline(send)) return;
+            Cursor& receiver = cursors[send.peer];
+            pass_locals(send.peer, receiver);
+            if (receiver.done() || !are_partners(send, *receiver.at) || receiver.at->batch_group != 0 ||
+                receiver.at->stage >= schedule_.stages)
+                return;
+            transfer(from, sender, send.peer, receiver);
+        }
+    }
+
+    // Where the compilation is at the beginning of a period of the steady phase.
+    struct Mark {
+        std::uint32_t nodes = 0;
+        std::size_t others = 0;             // lanes, carries, anchors: none of them may come in between
+        std::vector<std::uint32_t> places;  // of the cursors
+    };
+    [[nodiscard]] bool all_steady() const {
+        for (std::size_t r = 0; r < cursors_.size(); ++r)
+            if (cursors_[r].place < out_.program_begin[r] + schedule_.steady.programs[r].begin) return false;
+        return true;
+    }
+    void set_mark() {
+        Mark& mark = marks_.emplace_back();
+        mark.nodes = nodes_.size();
+        mark.others =
+            lane_rank_.size() + nodes_.carried().size() + anchors_.size() + out_.barrier_nodes.size();
+        for (const Cursor& cursor : cursors_)
+            mark.places.push_back(cursor.place);
+    }
+
+    // Between the three marks are two periods. Where the second is the first, later, so are those that follow
+    // in the steady phase: makes their nodes of these, and returns how many of the periods it made.
+    std::size_t repeat_period(std::size_t periods) {
+        const std::uint32_t begin = marks_[1].nodes, period = marks_[2].nodes - begin;
+        if (marks_[0].others != marks_[2].others || begin - marks_[0].nodes != period ||
+            !nodes_.repeats(period))
+            return 0;
+        std::size_t times = periods;
+        for (std::size_t r = 0; r < cursors_.size(); ++r) {
+            const Cursor& cursor = cursors_[r];
+            const SteadyPhase::Program& program = schedule_.steady.programs[r];
+            const std::uint32_t end_place = out_.program_begin[r] + program.end, place = cursor.place;
+            if (place > end_place || place - marks_[1].places[r] != program.period ||
+                marks_[1].places[r] - marks_[0].places[r] != program.period)
+                return 0;
+            for (std::uint32_t i = marks_[1].places[r]; i < place; ++i)
+                if (end_node_[i] != end_node_[i - program.period] + period) return 0;
+            times = std::min<std::size_t>(times, (end_place - place) / program.period);
+        }
+        const auto moved = static_cast<std::uint32_t>(times);
+        nodes_.repeat(period, moved);
+        for (std::size_t r = 0; r < cursors_.size(); ++r) {
+            Cursor& cursor = cursors_[r];
+            const std::uint32_t length = schedule_.steady.programs[r].period;
+            for (std::uint32_t k = 0; k < moved; ++k)
+                in_order::copy_shifted(end_node_ + cursor.place + k * length, length, period);
+            cursor.at += moved * length;
+            cursor.wait_begin += moved * length;
+            cursor.place += moved * length;
+            for (std::uint32_t k = 0; k < cursor.lane_count; ++k) {
+                Lane& lane = cursor.lanes[k];
+                if (lane.number != kNone && (lane.last & kLane) == 0 && lane.last >= begin)
+                    lane.last += moved * period;
+            }
+        }
+        return times;
+    }
+
+    // Up to what takes other ranks.
+    void pass_locals(std::uint32_t r, Cursor& cursor) {
+        while (!cursor.done() && !is_transfer(cursor.at->opcode) && cursor.at->group == 0)
+            step(r, cursor);
+    }
+
     // Runs a program until it ends or waits for a partner; false where this compiler cannot go on.
     bool advance(std::uint32_t r) {
         Cursor& cursor = cursors_[r];
         while (!cursor.done()) {
             const Instruction& in = *cursor.at;
-            if (in.batch_group != 0) return false;
             if (is_transfer(in.opcode)) {
                 if (!in_pipeline(in)) return false;
-                const Cursor& other = cursors_[in.peer];
+                const std::uint32_t peer = in.peer;
+                Cursor& other = cursors_[peer];
                 // The first end to come waits for the second.
                 if (other.done() || !are_partners(in, *other.at)) return true;
-                if (other.at->batch_group != 0 || other.at->stage >= schedule_.stages) return false;
-                const std::uint32_t peer = in.peer;
+                if (!in_pipeline(*other.at)) return false;
                 if (is_send(in.opcode)) {
-                    transfer(r, peer);
+                    transfer(r, cursor, peer, other);
                 } else {
-                    transfer(peer, r);
+                    transfer(peer, other, r, cursor);
                 }
                 make_ready(peer);
             } else if (in.group > 0) {
@@ -163,85 +217,81 @@ class InOrder {
 
     [[nodiscard]] bool in_pipeline(const Instruction& transfer) const {
         return transfer.stage < schedule_.stages && transfer.microbatch >= 0 &&
-               transfer.microbatch < microbatches_ && transfer.peer < cursors_.size();
+               transfer.microbatch < microbatches_ && transfer.peer < cursors_.size() &&
+               transfer.batch_group == 0;
     }
 
     // meet() of one rank, and of a transfer's two, where there are no more than two predecessors: almost
     // always.
     void step(std::uint32_t r, Cursor& cursor) {
         const Instruction& in = *cursor.at;
-        const std::span<const std::uint32_t> waits = waits_of(cursor);
+        const std::span<const std::uint32_t> waits = cursor.waiting();
         if (waits.size() > 1 || in.opcode == Opcode::Wait) return meet(std::array{r}, r);
-        Lane& lane = cursor.lanes[lane_of(r, cursor)];
+        Lane& lane = lane_of(r, cursor);
         const std::uint32_t last = lane.last;
-        const std::uint32_t node =
-            emit(last, waits.empty() ? last : out_.end_node[cursor.base + waits.front()],
-                 cursor.slot_base + in.duration_class, cursor.place, kNone);
+        const std::uint32_t node = nodes_.emit(last, waits.empty() ? last : cursor.end_node[waits.front()],
+                                               cursor.slot_base + in.duration_class, cursor.place, kNone);
         note(in, node);
         pass(cursor, lane, node);
     }
-    void transfer(std::uint32_t from, std::uint32_t to) {
-        Cursor& sender = cursors_[from];
-        Cursor& receiver = cursors_[to];
-        Lane& out = sender.lanes[lane_of(from, sender)];
-        Lane& in = receiver.lanes[lane_of(to, receiver)];
-        const std::span<const std::uint32_t> waits = waits_of(sender);
+    [[gnu::always_inline]] void transfer(std::uint32_t from, Cursor& sender, std::uint32_t to,
+                                         Cursor& receiver) {
+        Lane& out = lane_of(from, sender);
+        Lane& in = lane_of(to, receiver);
+        const std::span<const std::uint32_t> waits = sender.waiting();
         // The two lanes often hold the same transfers.
-        if (out.last != in.last || waits.size() != 1 || !waits_of(receiver).empty())
+        if (out.last != in.last || waits.size() != 1 || !receiver.waiting().empty())
             return meet(std::array{std::min(from, to), std::max(from, to)}, from);
-        const std::uint32_t node =
-            emit(out.last, out_.end_node[sender.base + waits.front()],
-                 sender.slot_base + sender.at->duration_class, std::min(sender.place, receiver.place),
-                 std::max(sender.place, receiver.place));
+        const std::uint32_t node = nodes_.emit(
+            out.last, sender.end_node[waits.front()], sender.slot_base + sender.at->duration_class,
+            std::min(sender.place, receiver.place), std::max(sender.place, receiver.place));
         pass(sender, out, node);
         pass(receiver, in, node);
     }
 
-    [[nodiscard]] static std::span<const std::uint32_t> waits_of(const Cursor& cursor) {
-        return cursor.program->waits_of(cursor.place - cursor.base);
-    }
     // The current instruction ends with this node.
     void pass(Cursor& cursor, Lane& lane, std::uint32_t node) {
         lane.last = node;
-        out_.end_node[cursor.place++] = node;
+        end_node_[cursor.place++] = node;
+        ++cursor.wait_begin;
         ++cursor.at;
         // Many programs in turn defeat the hardware's prefetcher.
-        if (cursor.end - cursor.at > 4) __builtin_prefetch(cursor.at + 4);
+        __builtin_prefetch(cursor.at + 4);
     }
 
     // One node for the current instructions of these ranks, ascending; `payer`'s class decides the cost.
     template <class Members>
     void meet(const Members& members, std::uint32_t payer) {
-        std::uint32_t* const predecessors = scratch_.predecessors.data();
-        std::size_t count = 0;
+        std::vector<std::uint32_t>& predecessors = predecessors_;
+        predecessors.clear();
         const auto add = [&](std::uint32_t entry) {
-            if (std::find(predecessors, predecessors + count, entry) == predecessors + count)
-                predecessors[count++] = entry;
+            if (std::find(predecessors.begin(), predecessors.end(), entry) == predecessors.end())
+                predecessors.push_back(entry);
         };
         for (const std::uint32_t r : members) {
             Cursor& cursor = cursors_[r];
-            cursor.lane = lane_of(r, cursor);
-            add(cursor.lanes[cursor.lane].last);
-            for (const std::uint32_t wait : waits_of(cursor))
-                add(out_.end_node[cursor.base + wait]);
+            add(lane_of(r, cursor).last);
+            for (const std::uint32_t wait : cursor.waiting())
+                add(cursor.end_node[wait]);
         }
+        std::size_t count = predecessors.size();
         while (count > 2) {  // join pairs until two are left
             std::size_t kept = 0;
             for (std::size_t k = 0; k + 1 < count; k += 2)
-                predecessors[kept++] = emit(predecessors[k], predecessors[k + 1], 0, kNone, kNone);
+                predecessors[kept++] = nodes_.emit(predecessors[k], predecessors[k + 1], 0, kNone, kNone);
             if (count % 2 == 1) predecessors[kept++] = predecessors[count - 1];
             count = kept;
         }
         const Instruction& in = *cursors_[payer].at;
         // A node's host constraints are those of its first and its last member.
-        const std::uint32_t node = emit(
+        const std::uint32_t node = nodes_.emit(
             predecessors[0], predecessors[count - 1], cursors_[payer].slot_base + in.duration_class,
             cursors_[members.front()].place, members.size() > 1 ? cursors_[members.back()].place : kNone);
         if (!is_transfer(in.opcode)) note(in, node);
         const bool wait = in.opcode == Opcode::Wait;
         for (const std::uint32_t r : members) {
             Cursor& cursor = cursors_[r];
-            pass(cursor, cursor.lanes[cursor.lane], node);
+            pass(cursor, lane_of(r, cursor), node);
             if (!wait) continue;
             end_anchor(r, cursor);
             cursor.anchor = node;
@@ -251,20 +301,10 @@ class InOrder {
     // Barriers, and the backwards that end a step.
     void note(const Instruction& in, std::uint32_t node) {
         if (in.opcode == Opcode::GradNorm) out_.barrier_nodes.push_back(node);
+        if (in.stage != 0) return;
         const bool backward = in.opcode == Opcode::Backward || in.opcode == Opcode::BackwardInput;
-        if (backward && in.stage == 0 && in.microbatch % schedule_.microbatches == schedule_.microbatches - 1)
+        if (backward && in.microbatch % schedule_.microbatches == schedule_.microbatches - 1)
             mark_nodes_[static_cast<std::size_t>(in.microbatch / schedule_.microbatches)] = node;
-    }
-
-    std::uint32_t emit(std::uint32_t a, std::uint32_t b, std::uint32_t slot, std::uint32_t host0,
-                       std::uint32_t host1) {
-        if (((a | b) & kLane) != 0) carried_.push_back(nodes_);
-        scratch_.pred0[nodes_] = a;
-        scratch_.pred1[nodes_] = b;
-        scratch_.slot[nodes_] = slot;
-        scratch_.host0[nodes_] = host0;
-        scratch_.host1[nodes_] = host1;
-        return nodes_++;
     }
 
     std::uint32_t new_lane(std::uint32_t rank) {
@@ -273,16 +313,24 @@ class InOrder {
         return out_.lane_count++;
     }
 
-    std::uint32_t lane_of(std::uint32_t rank, Cursor& cursor) {
+    // Of the current instruction; stays where it is until the next call of the same rank.
+    Lane& lane_of(std::uint32_t rank, Cursor& cursor) {
         const Instruction& in = *cursor.at;
-        const std::size_t index = in.communicator * kStreams + static_cast<std::size_t>(in.stream);
-        if (index >= cursor.lanes.size()) cursor.lanes.resize(index + 1);
-        Lane& lane = cursor.lanes[index];
-        if (lane.number == kNone) {
-            lane.number = new_lane(rank);
-            lane.last = lane.number | kLane;
+        const std::uint32_t index = in.communicator * kStreams + static_cast<std::uint32_t>(in.stream);
+        if (index < cursor.lane_count && cursor.lanes[index].number != kNone) return cursor.lanes[index];
+        return add_lane(rank, cursor, index);
+    }
+
+    [[gnu::noinline]] Lane& add_lane(std::uint32_t rank, Cursor& cursor, std::uint32_t index) {
+        if (index >= cursor.lane_count) {
+            cursor.all_lanes.resize(index + std::size_t{1});
+            cursor.lanes = cursor.all_lanes.data();
+            cursor.lane_count = index + 1;
         }
-        return static_cast<std::uint32_t>(index);
+        Lane& lane = cursor.lanes[index];
+        lane.number = new_lane(rank);
+        lane.last = lane.number | kLane;
+        return lane;
     }
 
     // The host's anchor has been the same since the last Wait.
@@ -294,7 +342,7 @@ class InOrder {
     void finish(std::uint32_t rank, Cursor& cursor) {
         end_anchor(rank, cursor);
         cursor.host_lane = new_lane(rank);
-        for (const Lane& lane : cursor.lanes) {
+        for (const Lane& lane : cursor.all_lanes) {
             if (lane.number != kNone) lane_last_[lane.number] = lane.last;
         }
     }
@@ -315,24 +363,11 @@ class InOrder {
         const auto final_index = [&](std::uint32_t entry) {
             return (entry & kLane) != 0 ? number[entry & ~kLane] : entry + lanes;
         };
-        const auto copy = [&](const std::vector<std::uint32_t>& from, std::vector<std::uint32_t>& to) {
-            to.assign(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(nodes_));
-        };
         const auto shift = [&](std::vector<std::uint32_t>& nodes) {
             for (std::uint32_t& node : nodes)
                 node += lanes;
         };
-        copy(scratch_.pred0, out_.pred0);
-        copy(scratch_.pred1, out_.pred1);
-        shift(out_.pred0);
-        shift(out_.pred1);
-        for (const std::uint32_t node : carried_) {
-            out_.pred0[node] = final_index(scratch_.pred0[node]);
-            out_.pred1[node] = final_index(scratch_.pred1[node]);
-        }
-        copy(scratch_.slot, out_.slot);
-        copy(scratch_.host0, out_.host0);
-        copy(scratch_.host1, out_.host1);
+        nodes_.move_to(out_, final_index);
         shift(out_.end_node);
         out_.begin_node = out_.end_node;
         for (const Cursor& cursor : cursors_)
@@ -356,9 +391,9 @@ class InOrder {
     };
 
     const Schedule& schedule_;
-    Scratch& scratch_;
+    Nodes& nodes_;
     CompiledSchedule out_;
-    std::uint32_t nodes_ = 0;
+    std::uint32_t* end_node_ = nullptr;  // out_'s
     std::vector<Cursor> cursors_;
     std::vector<std::uint32_t> ready_;  // programs that can go on
     std::int64_t microbatches_ = 1;
@@ -366,15 +401,16 @@ class InOrder {
     // By lane, in the order in which they occur: its rank, and its last node or its own carry.
     std::vector<std::uint32_t> lane_rank_, lane_last_;
     std::vector<std::uint32_t> mark_nodes_;
-    std::vector<std::uint32_t> carried_;  // nodes with a lane's carry before them
+    std::vector<std::uint32_t> predecessors_;  // of a node that is being made
     std::vector<Anchor> anchors_;
+    std::vector<Mark> marks_;
 };
 
 }  // namespace
 
 std::optional<CompiledSchedule> compile_in_order(const Schedule& schedule) {
-    thread_local Scratch scratch;
-    return InOrder(schedule, scratch).run();
+    thread_local Nodes nodes;
+    return InOrder(schedule, nodes).run();
 }
 
 }  // namespace tw

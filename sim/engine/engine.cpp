@@ -9,8 +9,7 @@ constexpr int kMaxSteps = 32;  // rank-local boundaries settle within the pipeli
 
 // Host time after the anchor at which each instruction is dispatched; the last entries are the totals of each
 // program.
-void fill_host_offsets(const CompiledSchedule& c, const CostTable& costs, std::vector<SimTime>& offsets,
-                       const std::vector<std::uint32_t>& instruction_slot) {
+void fill_host_offsets(const CompiledSchedule& c, const CostTable& costs, std::vector<SimTime>& offsets) {
     const auto ranks = static_cast<std::size_t>(c.ranks);
     offsets.resize(c.anchor.size() + ranks);
     for (std::size_t r = 0; r < ranks; ++r) {
@@ -22,7 +21,9 @@ void fill_host_offsets(const CompiledSchedule& c, const CostTable& costs, std::v
                 offset = 0;
             }
             offsets[i] = offset;
-            offset += costs.dispatch[instruction_slot[i]];
+            // An instruction's host work is its node's, except inside a batch group, whose node costs
+            // nothing.
+            offset += costs.dispatch[c.slot[c.end_node[i] - c.lane_count]];
         }
         offsets[c.anchor.size() + r] = offset;
     }
@@ -84,21 +85,12 @@ void carry(const CompiledSchedule& c, bool host, const std::vector<SimTime>& off
         time[c.host_lane[r]] = host_time[r];
 }
 
-std::vector<std::uint32_t> instruction_slots(const CompiledSchedule& c) {
-    // The slot that costs an instruction's host work: its node's, except inside a batch group, whose node
-    // costs nothing.
-    std::vector<std::uint32_t> slots(c.anchor.size());
-    for (std::size_t i = 0; i < slots.size(); ++i)
-        slots[i] = c.slot[c.end_node[i] - c.lane_count];
-    return slots;
-}
-
 }  // namespace
 
 StepTimes run_engine(const CompiledSchedule& c, const CostTable& costs, EngineWorkspace& w) {
     const bool host = !costs.dispatch.empty();
     w.time.assign(c.time_entries(), 0);
-    if (host) fill_host_offsets(c, costs, w.host_offset, instruction_slots(c));
+    if (host) fill_host_offsets(c, costs, w.host_offset);
     w.previous_rank_end.assign(static_cast<std::size_t>(c.ranks), 0);
     std::vector<SimTime> rank_end(static_cast<std::size_t>(c.ranks));
 
@@ -159,7 +151,7 @@ StepTimes run_engine(const Schedule& schedule, const CompiledSchedule& c, const 
 Trace trace_engine(const Schedule& schedule, const CompiledSchedule& c, const CostTable& costs, int steps) {
     const bool host = !costs.dispatch.empty();
     std::vector<SimTime> offsets;
-    if (host) fill_host_offsets(c, costs, offsets, instruction_slots(c));
+    if (host) fill_host_offsets(c, costs, offsets);
     std::vector<SimTime> time(c.time_entries(), 0);
     std::vector<SimTime> ends;
     Trace trace;

@@ -195,13 +195,18 @@ void EventEngine::start_flow(const Event& event) {
     const FairShare::FlowId id = share_.add(flows_->links(*flow), flow->demand);
     if (static_cast<std::size_t>(id) >= active_.size()) active_.resize(static_cast<std::size_t>(id) + 1);
     active_[static_cast<std::size_t>(id)] = {
-        event.entity, step, e, flow, static_cast<double>(d - flow->latency), 0, event.time, kNever, false};
+        event.entity, step,   e,      flow, static_cast<double>(d - flow->latency), 0, 0,
+        event.time,   kNever, kNever, false};
     ++out_->counts.flows;
 }
 
 void EventEngine::end_flow(const Event& event) {
     ActiveFlow& active = active_[static_cast<std::size_t>(event.flow)];
-    if (active.entity != event.entity || active.end != event.time) return;  // its rate has changed since
+    if (active.entity != event.entity) return;  // it has ended already
+    if (active.end != event.time) {             // its rate has changed since
+        if (active.queued == event.time) queue_end(active, event.flow);
+        return;
+    }
     out_->time[active.step * out_->entries + compiled_.lane_count + active.node] =
         event.time + active.flow->latency;
     active.entity = kNone;
@@ -210,11 +215,18 @@ void EventEngine::end_flow(const Event& event) {
     propagate();
 }
 
+void EventEngine::queue_end(ActiveFlow& active, FairShare::FlowId id) {
+    active.queued = active.end;
+    heap_.push({active.end, active.entity, id});
+}
+
 void EventEngine::retime_flows(SimTime now) {
     share_.solve();
     for (const FairShare::FlowId id : share_.touched()) {
         ActiveFlow& active = active_[static_cast<std::size_t>(id)];
         const double rate = share_.solved_rate(id);
+        if (rate == active.rate) continue;
+        active.rate = rate;
         const double speed = rate >= active.flow->demand ? 1.0 : rate / active.flow->demand;
         if (speed == active.speed) continue;
         if (active.end != kNever) ++out_->counts.retimed;
@@ -225,8 +237,10 @@ void EventEngine::retime_flows(SimTime now) {
             active.slowed = true;
             ++out_->counts.slowed;
         }
-        active.end = now + static_cast<SimTime>(std::max(active.remaining, 0.0) / speed + 0.5);  // nearest
-        heap_.push({active.end, active.entity, id});
+        const double left = std::max(active.remaining, 0.0);
+        active.end = now + static_cast<SimTime>((speed < 1 ? left / speed : left) + 0.5);  // nearest
+        // A later end is looked up when the event comes that is in the heap.
+        if (active.end < active.queued) queue_end(active, id);
     }
 }
 
@@ -257,16 +271,16 @@ void EventEngine::run(std::span<const StepCosts> steps, EventRun& out) {
         propagate();
     }
     while (!heap_.empty()) {
-        const SimTime now = heap_.top().time;
-        while (!heap_.empty() && heap_.top().time == now) {
-            const Event event = heap_.top();
-            heap_.pop();
+        const auto time_of = [](const Event& event) { return event.time; };
+        const SimTime now = heap_.top_key(time_of);
+        do {
+            const Event event = heap_.take();
             if (event.flow < 0) {
                 start_flow(event);
             } else {
                 end_flow(event);
             }
-        }
+        } while (!heap_.empty() && heap_.top_key(time_of) == now);
         retime_flows(now);
     }
     TW_CHECK_MSG(out.counts.nodes == static_cast<std::int64_t>(nodes_ * steps.size()), "not every node ran");

@@ -107,8 +107,10 @@ class EventEngine {
         std::uint32_t step = 0, node = 0;
         const FlowTable::Flow* flow = nullptr;
         double remaining = 0;  // picoseconds at full rate, at `since`
+        double rate = 0;       // bytes per second
         double speed = 0;      // share of the demand
         SimTime since = 0, end = 0;
+        SimTime queued = 0;  // of its first event in the heap
         bool slowed = false;
     };
     void link();
@@ -122,6 +124,7 @@ class EventEngine {
     void propagate();
     void start_flow(const Event& event);
     void end_flow(const Event& event);
+    void queue_end(ActiveFlow& active, FairShare::FlowId id);
     void retime_flows(SimTime now);
     void summarise();
 

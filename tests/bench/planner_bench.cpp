@@ -1,5 +1,6 @@
 // Plans and searches: a layout that was not seen before, a known one, a ring of random plans, whole searches.
 #include <benchmark/benchmark.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include "bench_plans.hpp"
@@ -122,4 +123,11 @@ BENCHMARK(BM_SearchLlama405b)->Unit(benchmark::kSecond)->UseRealTime();
 }  // namespace
 }  // namespace tw
 
-BENCHMARK_MAIN();
+// As trainwright allocates (cli/main/trainwright.cpp): without page faults for every new schedule.
+int main(int argc, char** argv) {
+    mallopt(M_MMAP_THRESHOLD, 64 << 20);
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    benchmark::Initialize(&argc, argv);
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+}

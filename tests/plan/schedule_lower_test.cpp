@@ -59,6 +59,26 @@ TEST(Lower, LanesFollowTheP2pMode) {
     EXPECT_EQ(lanes(P2p::Single, false), (std::vector<std::uint16_t>{0}));
 }
 
+TEST(Lower, KnowsTheSteadyPhase) {
+    const Schedule schedule = lowered("1f1b", shape(4, 64));
+    ASSERT_EQ(schedule.steady.programs.size(), 4U);
+    // A forward and a backward of each of two ranks, with their transfers; a transfer at each end.
+    EXPECT_EQ(schedule.steady.programs[0].period, 4U);
+    EXPECT_EQ(schedule.steady.programs[1].period, 6U);
+    EXPECT_EQ(schedule.steady.senders, 6U);
+    EXPECT_EQ(schedule.senders.size(), 64U * 6U);
+    const auto& instructions = schedule.programs[1].instructions;
+    const SteadyPhase::Program& steady = schedule.steady.programs[1];
+    EXPECT_GT(steady.end - steady.begin, 40U * 6U);
+    for (std::uint32_t i = steady.begin; i + steady.period < steady.end; ++i) {
+        EXPECT_EQ(instructions[i + steady.period].opcode, instructions[i].opcode);
+        EXPECT_EQ(instructions[i + steady.period].microbatch, instructions[i].microbatch + 1);
+    }
+    // All forwards come first: nothing repeats around the middle.
+    EXPECT_TRUE(lowered("gpipe", shape(4, 64)).steady.programs.empty());
+    EXPECT_TRUE(lowered("1f1b", shape(4, 8)).steady.programs.empty());
+}
+
 TEST(Lower, BatchesAreSymmetricPairs) {
     LoweringOptions options;
     options.batch_p2p = true;

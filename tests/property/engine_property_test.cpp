@@ -123,31 +123,58 @@ TEST_P(EngineOnEverySchedule, AStepIsAtLeastTheBusiestRankAndOneMicrobatch) {
 
 // Every lowered schedule compiles in one pass, to the graph that sorting it gives: same nodes, same times,
 // with and without the host.
+void expect_same_graphs(const Compiled& c, Prng& random) {
+    const auto in_order = compile_in_order(c.schedule);
+    const auto sorted = compile_any_order(c.schedule, {});
+    ASSERT_TRUE(in_order.has_value());
+    ASSERT_TRUE(sorted) << to_string(sorted.errors());
+    EXPECT_EQ(in_order->nodes(), sorted->nodes());
+    EXPECT_EQ(in_order->lane_count, sorted->lane_count);
+    CostTable table = random_costs(random, c);  // slots do not depend on the order of nodes
+    for (const bool host : {false, true}) {
+        if (host) {
+            table.enable_host();
+            for (std::size_t slot = 1; slot < table.duration.size(); ++slot) {
+                table.dispatch[slot] = random.integer(1, 400);
+                table.host_path[slot] = table.duration[slot] + table.dispatch[slot];
+            }
+        }
+        EngineWorkspace a, b;
+        const StepTimes first = run_engine(c.schedule, *in_order, table, a);
+        const StepTimes second = run_engine(c.schedule, *sorted, table, b);
+        EXPECT_EQ(first.makespan, second.makespan);
+        EXPECT_EQ(first.period, second.period);
+        EXPECT_EQ(first.step_end, second.step_end);
+        ASSERT_EQ(in_order->end_node.size(), sorted->end_node.size());
+        for (std::size_t i = 0; i < sorted->end_node.size(); ++i)
+            ASSERT_EQ(a.time[in_order->end_node[i]], b.time[sorted->end_node[i]]) << "instruction " << i;
+    }
+}
+
 TEST_P(EngineOnEverySchedule, CompilesInOrderToTheSameGraph) {
     for_random_shapes(*GetParam(), 6, scaled(25), [&](const ScheduleShape&, const Compiled& c, Prng& random) {
-        const auto in_order = compile_in_order(c.schedule);
-        const auto sorted = compile_any_order(c.schedule, {});
-        ASSERT_TRUE(in_order.has_value());
-        ASSERT_TRUE(sorted) << to_string(sorted.errors());
-        EXPECT_EQ(in_order->nodes(), sorted->nodes());
-        EXPECT_EQ(in_order->lane_count, sorted->lane_count);
-        CostTable table = random_costs(random, c);  // slots do not depend on the order of nodes
-        for (const bool host : {false, true}) {
-            if (host) {
-                table.enable_host();
-                for (std::size_t slot = 1; slot < table.duration.size(); ++slot) {
-                    table.dispatch[slot] = random.integer(1, 400);
-                    table.host_path[slot] = table.duration[slot] + table.dispatch[slot];
-                }
-            }
-            EngineWorkspace a, b;
-            const StepTimes first = run_engine(c.schedule, *in_order, table, a);
-            const StepTimes second = run_engine(c.schedule, *sorted, table, b);
-            EXPECT_EQ(first.makespan, second.makespan);
-            EXPECT_EQ(first.period, second.period);
-            EXPECT_EQ(first.step_end, second.step_end);
-        }
+        expect_same_graphs(c, random);
     });
+}
+
+// The periods of a long schedule's steady phase are compiled once.
+TEST_P(EngineOnEverySchedule, CompilesLongSchedulesToTheSameGraph) {
+    Prng random(kSeed, 7);
+    for (const int ranks : {2, 4, 9}) {
+        for (const int v : {1, 2}) {
+            const ScheduleShape shape = shape_of(ranks, v, 10 * ranks);
+            if (!GetParam()->check(shape).empty()) continue;
+            for (const LoweringOptions::P2p p2p :
+                 {LoweringOptions::P2p::PerDirection, LoweringOptions::P2p::Single}) {
+                LoweringOptions options;
+                options.p2p = p2p;
+                options.unshard = random.integer(0, 1) == 1;
+                options.overlap_p2p = random.integer(0, 1) == 1;
+                options.buckets.assign(static_cast<std::size_t>(ranks * v), 3);
+                expect_same_graphs(compile(*GetParam(), shape, options), random);
+            }
+        }
+    }
 }
 
 TEST_P(EngineOnEverySchedule, DoublingEveryDurationDoublesEveryTime) {

@@ -149,6 +149,56 @@ TEST_P(EverySchedule, LoweredSchedulesRunInEveryP2pMode) {
     });
 }
 
+// Long orders of many microbatches are lowered with most of their steady phase left out, then lengthened.
+TEST_P(EverySchedule, CopiesOfASteadyPhaseAreWhatEachActionGives) {
+    const GeneratorInfo info = GetParam()->info();
+    Prng random(kSeed, 2);
+    const auto random_times = [&](std::size_t count) {
+        std::vector<SimTime> times(count);
+        for (SimTime& time : times)
+            time = random.integer(5, 20);
+        return times;
+    };
+    int copied = 0;
+    for (int draw = 0; draw < scaled(60); ++draw) {
+        ScheduleShape shape;
+        shape.ranks = static_cast<int>(random.integer(1, 12));
+        shape.virtual_stages = static_cast<int>(random.integer(1, 3));
+        shape.microbatches = static_cast<int>(draw % 3 == 0 ? random.integer(1, 20 * shape.ranks)
+                                                            : random.integer(1, 20) * shape.ranks);
+        if (!GetParam()->check(shape).empty()) continue;
+        const auto stages = static_cast<std::size_t>(shape.ranks * shape.virtual_stages);
+        StageCosts costs;
+        costs.forward = random_times(stages);
+        costs.backward_input = random_times(stages);
+        costs.backward_weight = random_times(stages);
+        costs.transfer = random.integer(0, 3);
+        costs.activation_bytes.assign(stages, 1.0);
+        costs.weight_grad_bytes.assign(stages, 0.5);
+        const ComputeOrder order = GetParam()->generate(shape, draw % 2 == 0 ? &costs : nullptr);
+        const LoweringOptions options = random_options(random, order.stages);
+        const Schedule schedule = lower(order, info.name, options);
+        const auto each = lower_each(order, info.name, options);
+        ASSERT_TRUE(each) << describe(info, shape);
+        copied += schedule.steady.programs.empty() ? 0 : 1;
+        EXPECT_EQ(schedule.microbatches, each->microbatches);
+        EXPECT_EQ(schedule.duration_classes, each->duration_classes);
+        EXPECT_EQ(schedule.size_classes, each->size_classes);
+        EXPECT_EQ(schedule.groups, each->groups);
+        EXPECT_EQ(schedule.senders, each->senders) << describe(info, shape);
+        ASSERT_EQ(schedule.programs.size(), each->programs.size());
+        for (std::size_t r = 0; r < schedule.programs.size(); ++r) {
+            ASSERT_EQ(schedule.programs[r].instructions, each->programs[r].instructions)
+                << describe(info, shape) << " rank " << r;
+            ASSERT_EQ(schedule.programs[r].wait_begin, each->programs[r].wait_begin);
+            ASSERT_EQ(schedule.programs[r].waits, each->programs[r].waits);
+        }
+    }
+    if (info.name == "1f1b" || info.name == "zb-h1" || info.name == "interleaved" || info.name == "zb-v") {
+        EXPECT_GT(copied, 0);
+    }
+}
+
 TEST_P(EverySchedule, TextComesBackFieldByField) {
     const GeneratorInfo info = GetParam()->info();
     Prng random(kSeed, 1);

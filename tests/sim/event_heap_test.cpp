@@ -28,10 +28,11 @@ TEST(EventHeap, GivesTheLeastFirst) {
             ASSERT_EQ(heap.empty(), expected.empty());
             if (expected.empty()) continue;
             ASSERT_EQ(heap.top(), expected.top());
+            ASSERT_EQ(heap.top_key([](int value) { return value / 10; }), expected.top() / 10);
         }
         while (!expected.empty()) {
             ASSERT_EQ(heap.top(), expected.top());
-            heap.pop();
+            ASSERT_EQ(heap.take(), expected.top());
             expected.pop();
         }
         EXPECT_TRUE(heap.empty());

@@ -189,6 +189,7 @@ class BlockingPlacer {
         append(t.from_rank, t.to_rank, t.microbatch, prototypes_.of(t.send, t.from_stage), true);
         append(t.to_rank, t.from_rank, t.microbatch,
                prototypes_.of(activation ? Opcode::RecvActivation : Opcode::RecvGrad, t.to_stage), false);
+        schedule_.senders.push_back(t.from_rank);
         t.done = true;
         return true;
     }

@@ -8,8 +8,9 @@
 namespace tw {
 
 // Computes in their order plus the transfers between ranks. Transfers stand in one global order (that of a
-// replay), the same on every rank, so that no lane layout can deadlock, whatever the costs.
-void place_transfers(const ComputeOrder& order, const LoweringOptions& options, Schedule& schedule);
+// replay), the same on every rank, so that no lane layout can deadlock, whatever the costs. False where the
+// order waits for itself.
+bool place_transfers(const ComputeOrder& order, const LoweringOptions& options, Schedule& schedule);
 // The same where the host's calls for transfers block (LoweringOptions::p2p_calls); false, and nothing that
 // can be used, for orders with split or overlapped backwards, replicated stages or several steps, and where
 // the calls would wait for each other in a circle.

@@ -10,6 +10,10 @@ namespace tw {
 ProgramEdit::Ref ProgramEdit::insert(std::size_t before, const Instruction& instruction,
                                      std::span<const Ref> waits) {
     TW_CHECK(before <= size());
+    if (insertions_.empty()) {  // most edits are a few instructions: one allocation each
+        insertions_.reserve(16);
+        insertion_waits_.reserve(32);
+    }
     const auto begin = static_cast<std::uint32_t>(insertion_waits_.size());
     insertion_waits_.insert(insertion_waits_.end(), waits.begin(), waits.end());
     insertions_.push_back({before, instruction, begin, static_cast<std::uint32_t>(insertion_waits_.size())});
