@@ -175,6 +175,12 @@ std::string session_to_text(const Session& session) {
         }
         json["measured"].push_back(std::move(one));
     }
+    if (!session.files.empty()) json["files"] = Json::array();
+    for (const SessionFile& file : session.files) {
+        Json one = {{"path", file.path}};
+        if (!file.text.empty()) one["text"] = file.text;
+        json["files"].push_back(std::move(one));
+    }
     Json& window = json["window"];
     window = {{"layout", session.layout_base64}, {"theme", session.theme}};
     if (!session.timeline.empty()) {
@@ -191,6 +197,8 @@ Result<Session> session_from_text(std::string_view text, std::string_view name) 
     const std::string at(name);
     const JsonObject object(*json, at, errors);
     read_schema(object, "session", 1);
+    // What another kind of document or a newer version has, nobody here can judge.
+    if (!errors.empty()) return errors;
     Session session;
     if (const Json* setup = object.find("setup"))
         session.setup = setup_from_json(*setup, at + "/setup", errors);
@@ -232,6 +240,12 @@ Result<Session> session_from_text(std::string_view text, std::string_view name) 
             }
             measured.finish();
             session.measured.push_back(std::move(trace));
+        }
+    if (object.has("files"))
+        for (const Json& one : object.array("files")) {
+            const JsonObject file(one, fmt::format("{}/files/{}", at, session.files.size()), errors);
+            session.files.push_back({file.string("path"), file.string_or("text", "")});
+            file.finish();
         }
     if (const Json* window = object.find("window"))
         window_from_json(*window, at + "/window", session, errors);
