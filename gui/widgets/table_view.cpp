@@ -128,7 +128,7 @@ int TableView::content_width(int column) const {
 
 // Of the stretched column: some words of its longest text.
 int TableView::least_width() const {
-    const int most = fontMetrics().averageCharWidth() * 16;
+    const int most = fontMetrics().averageCharWidth() * 14;
     return std::min(most, std::max(content_width(stretched_), fontMetrics().averageCharWidth() * 8));
 }
 

@@ -1,6 +1,6 @@
 // Everything by keyboard: what has the focus is seen, bars and linked views follow keys, all can be undone.
 #include <QApplication>
-#include <QComboBox>
+#include <QLabel>
 #include <QLineEdit>
 #include <QSignalSpy>
 
@@ -68,6 +68,22 @@ TEST_F(Keyboard, WhatHasTheFocusIsSeen) {
                     << "' in " << panel->objectName().toStdString();
             }
         }
+    }
+}
+
+// Texts with a colour of their own follow the palette, too.
+TEST_F(Keyboard, ASwitchOfTheThemeReachesColouredTexts) {
+    for (const Theme theme : {Theme::Dark, Theme::Light, Theme::Dark}) {
+        apply_theme(theme);
+        QApplication::processEvents();
+        int faint = 0;
+        for (const QLabel* label : window_.panel("plan_editor")->findChildren<QLabel*>()) {
+            if (label->text() != "as selected" && label->objectName() != "dp") continue;
+            ++faint;
+            EXPECT_EQ(label->palette().color(QPalette::WindowText), tones(window_.palette()).faint)
+                << label->text().toStdString();
+        }
+        EXPECT_EQ(faint, 2);
     }
 }
 
