@@ -1,11 +1,16 @@
 // How the timeline gets onto the screen: straight into the window's picture or by way of one of its own, with
 // the same pixels.
 #include <QBackingStore>
+#include <QFile>
+#include <QFileInfo>
 #include <QImage>
+#include <QPainter>
+#include <QTemporaryDir>
 #include <QTest>
 
 #include <gtest/gtest.h>
 
+#include "gui/widgets/picture_file.hpp"
 #include "gui/widgets/timeline_view.hpp"
 #include "tests/gui/view/view_fixtures.hpp"
 
@@ -63,6 +68,31 @@ TEST(TimelinePaint, TheWindowShowsWhatAPictureShows) {
     view.set_visible(begin, end);
     view.viewport()->repaint();
     look("names anew");
+}
+
+TEST(TimelinePaint, ExportsPictures) {
+    TimelineView view;
+    view.resize(900, 500);
+    view.set_trace(view_test::model_of(view_test::pipeline_trace()));
+    while (!view.derived_ready())
+        QTest::qWait(5);
+    view.perform("timeline.bubbles");
+    view.perform("timeline.critical_path");
+    const QTemporaryDir folder;
+    Picture picture{"Timeline", view.size_of_all_rows().toSize(), Qt::white, {}};
+    picture.paint = [&](QPainter& painter) { view.paint(painter, picture.size, /*all_rows=*/true); };
+    for (const char* const name : {"a.png", "a.svg", "a.pdf"}) {
+        EXPECT_EQ(write_picture(picture, folder.filePath(name), 2).toStdString(), "");
+        EXPECT_GT(QFileInfo(folder.filePath(name)).size(), 2000) << name;
+    }
+    QFile svg(folder.filePath("a.svg"));
+    ASSERT_TRUE(svg.open(QIODevice::ReadOnly));
+    EXPECT_TRUE(svg.readAll().contains("PP03"));
+    EXPECT_EQ(QImage(folder.filePath("a.png")).size(), picture.size * 2);
+    EXPECT_TRUE(write_picture(picture, folder.filePath("a.bmp"), 2).contains(".svg"));
+    EXPECT_NE(write_picture(picture, "/nowhere/at/all.png", 2), "");
+    picture.size.setHeight(40'000);
+    EXPECT_TRUE(write_picture(picture, folder.filePath("large.png"), 2).contains("too large"));
 }
 
 }  // namespace

@@ -19,7 +19,6 @@
 #include "gui/actions.hpp"
 #include "gui/item_models/value_table.hpp"
 #include "gui/view/load_trace.hpp"
-#include "gui/widgets/picture_file.hpp"
 #include "gui/widgets/prompt_bar.hpp"
 #include "gui/widgets/range_panel.hpp"
 #include "tests/gui/view/view_fixtures.hpp"
@@ -453,27 +452,6 @@ TEST_F(Timeline, DrawsEveryTaskAtEveryZoom) {
         view_.perform("timeline.focus");
         view_.perform("timeline.zoom_in");
     }
-}
-
-TEST_F(Timeline, ExportsPictures) {
-    wait_for_derived();
-    view_.perform("timeline.bubbles");
-    view_.perform("timeline.critical_path");
-    const QTemporaryDir folder;
-    Picture picture{"Timeline", view_.size_of_all_rows().toSize(), Qt::white, {}};
-    picture.paint = [&](QPainter& painter) { view_.paint(painter, picture.size, /*all_rows=*/true); };
-    for (const char* const name : {"a.png", "a.svg", "a.pdf"}) {
-        EXPECT_EQ(write_picture(picture, folder.filePath(name), 2).toStdString(), "");
-        EXPECT_GT(QFileInfo(folder.filePath(name)).size(), 2000) << name;
-    }
-    QFile svg(folder.filePath("a.svg"));
-    ASSERT_TRUE(svg.open(QIODevice::ReadOnly));
-    EXPECT_TRUE(svg.readAll().contains("PP03"));
-    EXPECT_EQ(QImage(folder.filePath("a.png")).size(), picture.size * 2);
-    EXPECT_TRUE(write_picture(picture, folder.filePath("a.bmp"), 2).contains(".svg"));
-    EXPECT_NE(write_picture(picture, "/nowhere/at/all.png", 2), "");
-    picture.size.setHeight(40'000);
-    EXPECT_TRUE(write_picture(picture, folder.filePath("large.png"), 2).contains("too large"));
 }
 
 TEST_F(Timeline, TheRangePanelSumsAndCopies) {
