@@ -58,6 +58,7 @@ TEST(SessionFile, OfANewerVersionIsOneError) {
     const Problem& problem = workbench.problems().front();
     EXPECT_TRUE(problem.where.contains("newer.session.json")) << problem.where.toStdString();
     EXPECT_TRUE(problem.where.endsWith("version")) << problem.where.toStdString();
+    EXPECT_TRUE(problem.message.contains("newer")) << problem.message.toStdString();
 }
 
 // It can be sent: what was dropped is in it, not only where it was.
