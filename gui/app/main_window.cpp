@@ -6,6 +6,7 @@
 #include <QDockWidget>
 #include <QFileInfo>
 #include <QLabel>
+#include <QLineEdit>
 #include <QMenuBar>
 #include <QProgressBar>
 #include <QStatusBar>
@@ -16,6 +17,7 @@
 #include "gui/widgets/breakdown_bars.hpp"
 #include "gui/widgets/command_palette.hpp"
 #include "gui/widgets/compare_panel.hpp"
+#include "gui/widgets/compare_timelines.hpp"
 #include "gui/widgets/memory_view.hpp"
 #include "gui/widgets/pareto_panel.hpp"
 #include "gui/widgets/plan_editor.hpp"
@@ -38,18 +40,20 @@ namespace {
 // One change of what a timeline shows; a zoom made of many notches is undone at once.
 class ViewEdit : public QUndoCommand {
   public:
-    ViewEdit(TimelineView* view, ViewState before, ViewState after, ViewChange change)
+    using Apply = std::function<void(TimelineView*, const ViewState&)>;
+    ViewEdit(TimelineView* view, Apply apply, ViewState before, ViewState after, ViewChange change)
         : QUndoCommand(QObject::tr("Change of view")),
           view_(view),
+          apply_(std::move(apply)),
           before_(std::move(before)),
           after_(std::move(after)),
           change_(change) {}
     void redo() override {
-        if (view_ && !first_) view_->set_state(after_);
+        if (view_ && !first_) apply_(view_, after_);
         first_ = false;
     }
     void undo() override {
-        if (view_) view_->set_state(before_);
+        if (view_) apply_(view_, before_);
     }
     [[nodiscard]] int id() const override { return 1000 + static_cast<int>(change_); }
     bool mergeWith(const QUndoCommand* other) override {
@@ -65,6 +69,7 @@ class ViewEdit : public QUndoCommand {
   private:
     static constexpr qint64 kTogether_ms = 1200;
     QPointer<TimelineView> view_;
+    Apply apply_;
     ViewState before_, after_;
     ViewChange change_;
     qint64 when_ = QDateTime::currentMSecsSinceEpoch();
@@ -131,6 +136,11 @@ void MainWindow::make_docks() {
         dock->setFeatures(QDockWidget::DockWidgetMovable | QDockWidget::DockWidgetFloatable |
                           QDockWidget::DockWidgetClosable);
         connect(dock, &QDockWidget::visibilityChanged, panel, &Panel::set_seen);
+        // A floating one is a window of its own; a field would take the file's name for its text.
+        dock->setAcceptDrops(true);
+        dock->installEventFilter(this);
+        for (QLineEdit* field : panel->findChildren<QLineEdit*>())
+            field->setAcceptDrops(false);
         docks_.push_back(dock);
     }
 }
@@ -252,16 +262,20 @@ void MainWindow::follow_title() {
 
 void MainWindow::link_views() {
     range_->set_view(timeline_->view());
-    const auto keep = [this](TimelineView* view) {
+    const auto keep = [this](TimelineView* view, const ViewEdit::Apply& apply) {
         connect(view, &TimelineView::view_changed, this,
-                [this, view](const ViewState& before, const ViewState& after, ViewChange change) {
-                    workbench_.undo().push(new ViewEdit(view, before, after, change));
+                [this, view, apply](const ViewState& before, const ViewState& after, ViewChange change) {
+                    workbench_.undo().push(new ViewEdit(view, apply, before, after, change));
                     for (const ActionInfo& info : action_table())
                         if (info.checkable && info.context == ActionContext::Timeline)
                             actions_->action(info.id)->setChecked(view->is_checked(info.id));
                 });
     };
-    keep(timeline_->view());
+    keep(timeline_->view(), [](TimelineView* view, const ViewState& state) { view->set_state(state); });
+    CompareTimelines* const compared = compare_->timelines();
+    for (TimelineView* half : {compared->first(), compared->second()})
+        keep(half,
+             [compared](TimelineView* view, const ViewState& state) { compared->set_state(view, state); });
     connect(timeline_->view(), &TimelineView::range_changed, this, [this] {
         if (timeline_->view()->range()) show_panel(range_, false);
     });
@@ -284,8 +298,11 @@ void MainWindow::link_views() {
     connect(&workbench_, &Workbench::place_requested, this, &MainWindow::go_to_place);
     connect(&workbench_, &Workbench::window_state_opened, this, &MainWindow::take_window_state);
     connect(&workbench_, &Workbench::file_opened, this, &MainWindow::remember_file);
-    connect(&workbench_, &Workbench::profiles_changed, this, [this] { show_panel(profile_, false); });
-    connect(&workbench_, &Workbench::imported_changed, this, [this] { show_panel(profile_, false); });
+    const auto show_profiles = [this] {
+        if (!workbench_.profiles().empty() || !workbench_.imported().empty()) show_panel(profile_, false);
+    };
+    connect(&workbench_, &Workbench::profiles_changed, this, show_profiles);
+    connect(&workbench_, &Workbench::imported_changed, this, show_profiles);
     connect(run_, &RunPanel::finished, this, [this](bool succeeded) {
         if (succeeded) say(tr("The run ended; its trace is open."));
     });

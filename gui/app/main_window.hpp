@@ -73,6 +73,7 @@ class MainWindow : public QMainWindow {
     void wait_for_work();
     void dragEnterEvent(QDragEnterEvent* event) override;
     void dropEvent(QDropEvent* event) override;
+    bool eventFilter(QObject* watched, QEvent* event) override;
 
   private:
     // main_window.cpp
@@ -117,6 +118,7 @@ class MainWindow : public QMainWindow {
     std::unique_ptr<ActionSet> actions_;
     bool keeps_settings_;
     bool closing_ = false, close_now_ = false;  // asked to close once, twice
+    bool told_unkept_ = false;                  // that the session cannot be written
     std::vector<Panel*> panels_;
     std::vector<QDockWidget*> docks_;
     SetupPanel* setup_ = nullptr;

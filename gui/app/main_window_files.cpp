@@ -12,6 +12,7 @@
 #include <QStatusBar>
 #include <QTableView>
 #include <QTimer>
+#include <cstring>
 
 #include "base/json.hpp"
 #include "base/si_format.hpp"
@@ -20,13 +21,16 @@
 #include "gui/item_models/value_table.hpp"
 #include "gui/view/trace_model.hpp"
 #include "gui/view/view_state_json.hpp"
+#include "gui/widgets/compare_panel.hpp"
 #include "gui/widgets/file_names.hpp"
 #include "gui/widgets/plan_editor.hpp"
+#include "gui/widgets/profile_panel.hpp"
 #include "gui/widgets/run_panel.hpp"
 #include "gui/widgets/setup_panel.hpp"
 #include "gui/widgets/theme.hpp"
 #include "gui/widgets/timeline_view.hpp"
 #include "gui/widgets/trace_panels.hpp"
+#include "gui/widgets/why_panel.hpp"
 #include "gui/worker/plan_entry.hpp"
 
 namespace tw::gui {
@@ -62,6 +66,18 @@ void MainWindow::dropEvent(QDropEvent* event) {
     if (!files.isEmpty()) open(files);
 }
 
+bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+    if (event->type() == QEvent::DragEnter) {
+        dragEnterEvent(static_cast<QDragEnterEvent*>(event));
+        return true;
+    }
+    if (event->type() == QEvent::Drop) {
+        dropEvent(static_cast<QDropEvent*>(event));
+        return true;
+    }
+    return QMainWindow::eventFilter(watched, event);
+}
+
 void MainWindow::save_session(bool ask) {
     QString path = workbench_.session_path();
     if (ask || path.isEmpty())
@@ -81,7 +97,7 @@ void MainWindow::export_view() {
     const QString path = ask_save_name(this, tr("Export view"), panel->objectName() + ".png",
                                        tr("Pictures (*.png *.svg *.pdf)"));
     if (path.isEmpty()) return;
-    const QString wrong = export_picture(*panel, path, devicePixelRatioF());
+    const QString wrong = export_picture(*panel, path);
     complain("export", wrong);
     if (wrong.isEmpty()) say(tr("wrote %1").arg(path));
 }
@@ -132,10 +148,14 @@ void MainWindow::go_to_place(double seconds, int rank) {
 }
 
 void MainWindow::go_to_problem(const QString& where) {
-    if (where.startsWith("plan")) return show_panel(editor_);
-    if (where.startsWith("run") || where.startsWith("launch")) return show_panel(run_);
-    if (where.startsWith("setup") || where.startsWith("search")) return show_panel(setup_);
-    show_panel(timeline_);
+    const std::pair<const char*, Panel*> places[] = {
+        {"plan", editor_}, {"setup", setup_}, {"search", setup_},    {"run", run_},        {"launch", run_},
+        {"why", why_},     {"what if", why_}, {"profile", profile_}, {"compare", compare_}};
+    for (const auto& [start, panel] : places)
+        if (where == start || where.startsWith(QString(start) + ":")) {
+            show_panel(panel, false);
+            return panel->focus_field(where.mid(static_cast<qsizetype>(std::strlen(start))));
+        }
 }
 
 void MainWindow::remember_file(const QString& path) {
@@ -204,7 +224,7 @@ void MainWindow::take_timeline_state() {
 }
 
 void MainWindow::open_last_session() {
-    if (QFileInfo::exists(last_session_path())) workbench_.open_session(last_session_path());
+    if (QFileInfo::exists(last_session_path())) workbench_.open_session(last_session_path(), /*named=*/false);
 }
 
 // What runs is told to end and delivers what it has; then everything is kept for the next start.
@@ -236,14 +256,20 @@ void MainWindow::closeEvent(QCloseEvent* event) {
         return;
     }
     closing_ = true;
-    workbench_.cancel();
+    workbench_.jobs().cancel_all();  // files that were being read are kept by name
     if (run_->running() && !run_->stopping()) run_->stop();
     wait_for_work();
     closing_ = close_now_ = false;
     if (keeps_settings_) {
         write_settings();
-        if (!workbench_.plans().empty() || !workbench_.setup().model.empty())
-            workbench_.save_session(last_session_path(), window_state());
+        const QString wrong =
+            workbench_.empty() ? QString() : workbench_.write_session(last_session_path(), window_state());
+        complain("session", wrong);
+        if (!wrong.isEmpty() && !told_unkept_) {
+            told_unkept_ = true;
+            say(tr("The session cannot be kept. Close again to lose it."));
+            return event->ignore();
+        }
     }
     event->accept();
 }

@@ -14,6 +14,7 @@
 namespace tw::gui {
 namespace {
 
+constexpr int kSessionVersion = 1;
 constexpr const char* kOrigins[] = {"found", "kept", "opened", "infeasible"};
 
 Json setup_to_json(const Setup& setup) {
@@ -149,7 +150,9 @@ void window_from_json(const Json& json, const std::string& pointer, Session& ses
 }  // namespace
 
 std::string session_to_text(const Session& session) {
-    Json json = {{"schema", "trainwright/session"}, {"version", 1}, {"setup", setup_to_json(session.setup)}};
+    Json json = {{"schema", "trainwright/session"},
+                 {"version", kSessionVersion},
+                 {"setup", setup_to_json(session.setup)}};
     const std::vector<StudyPtr> studies = studies_of(session);
     json["studies"] = Json::array();
     for (const StudyPtr& study : studies)
@@ -175,6 +178,12 @@ std::string session_to_text(const Session& session) {
         }
         json["measured"].push_back(std::move(one));
     }
+    if (!session.files.empty()) json["files"] = Json::array();
+    for (const SessionFile& file : session.files) {
+        Json one = {{"path", file.path}};
+        if (!file.text.empty()) one["text"] = file.text;
+        json["files"].push_back(std::move(one));
+    }
     Json& window = json["window"];
     window = {{"layout", session.layout_base64}, {"theme", session.theme}};
     if (!session.timeline.empty()) {
@@ -190,7 +199,17 @@ Result<Session> session_from_text(std::string_view text, std::string_view name) 
     Errors errors;
     const std::string at(name);
     const JsonObject object(*json, at, errors);
-    read_schema(object, "session", 1);
+    // What another kind of document or a newer version has, nobody here can judge.
+    if (const Json* version = object.find("version"); version != nullptr && version->is_number_unsigned() &&
+                                                      version->get<std::uint64_t>() > kSessionVersion) {
+        object.error("version",
+                     fmt::format("{} is newer than {}, the newest that this program reads",
+                                 version->get<std::uint64_t>(), kSessionVersion),
+                     "open it with the trainwright-gui that wrote it");
+        return errors;
+    }
+    read_schema(object, "session", kSessionVersion);
+    if (!errors.empty()) return errors;
     Session session;
     if (const Json* setup = object.find("setup"))
         session.setup = setup_from_json(*setup, at + "/setup", errors);
@@ -232,6 +251,12 @@ Result<Session> session_from_text(std::string_view text, std::string_view name) 
             }
             measured.finish();
             session.measured.push_back(std::move(trace));
+        }
+    if (object.has("files"))
+        for (const Json& one : object.array("files")) {
+            const JsonObject file(one, fmt::format("{}/files/{}", at, session.files.size()), errors);
+            session.files.push_back({file.string("path"), file.string_or("text", "")});
+            file.finish();
         }
     if (const Json* window = object.find("window"))
         window_from_json(*window, at + "/window", session, errors);

@@ -1,12 +1,14 @@
 // The session document: schema "trainwright/session", version 1. Self-contained: models and clusters are
-// embedded once each, measured traces of ours too; foreign traces are named by path.
+// embedded once each, measured traces of ours, profiles, logs and topologies too; foreign traces, and files
+// that were still being read, are named by path.
 //
 // {"schema": "trainwright/session", "version": 1,
 //  "setup": {"model": "gpt3-175b", "cluster": "a100:1024", "global_batch": 1536, "fix": "tp=8", ...},
 //  "studies": [{"model": {...}, "cluster": {...}, "headroom_percent": 0}],
 //  "plans": [{"study": 0, "origin": "found", "name": "", "plan": {...}, "tied": false}],
 //  "selected": 0, "edited": {...} or absent, "pins": [0, 3], "measured": [{"path": "run.trace.json", "trace":
-//  {...}}], "window": {"layout": "<base64>", "theme": "dark", "timeline": {...}}}
+//  {...}}], "files": [{"path": "h100.profile.json", "text": "..."}],
+//  "window": {"layout": "<base64>", "theme": "dark", "timeline": {...}}}
 #pragma once
 
 #include <optional>
@@ -27,6 +29,11 @@ struct SessionTrace {
     std::shared_ptr<const Trace> trace;  // null: only its path is known
 };
 
+struct SessionFile {
+    std::string path;
+    std::string text;  // empty: only its path is known
+};
+
 struct Session {
     Setup setup;
     std::vector<PlanEntry> plans;  // with their studies; ids as positions + 1
@@ -34,6 +41,7 @@ struct Session {
     std::optional<ParallelPlan> edited;
     int pins[2] = {0, 0};
     std::vector<SessionTrace> measured;
+    std::vector<SessionFile> files;              // profiles, then those that were imported
     std::string layout_base64, theme, timeline;  // timeline: JSON text, "" where there is none
 };
 

@@ -10,7 +10,7 @@
 #include "gui/worker/plan_fields.hpp"
 #include "gui/worker/tasks.hpp"
 #include "models/hardware/cluster_json.hpp"
-#include "models/hardware/profile.hpp"
+#include "models/hardware/profile_document.hpp"
 
 namespace tw::gui {
 namespace {
@@ -141,6 +141,7 @@ void Workbench::start_search() {
 }
 
 void Workbench::cancel() {
+    opening_.clear();
     jobs_.cancel_all();
 }
 

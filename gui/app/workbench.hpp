@@ -12,6 +12,7 @@
 #include <array>
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,11 +21,11 @@
 #include "base/result.hpp"
 #include "gui/worker/jobs.hpp"
 #include "gui/worker/setup.hpp"
+#include "models/formats/document.hpp"
 
 namespace tw {
-struct DocumentSummary;
-struct HardwareProfile;
 struct ParallelPlan;
+struct ProfileDocument;
 struct SimulationReport;
 struct Trace;
 class TraceModel;
@@ -66,11 +67,18 @@ struct Measured {
     std::shared_ptr<const Trace> trace;  // null: a foreign trace, which names no instructions
 };
 
-// A hardware profile that was opened: its curves, and the whole document, which may hold raw samples.
+// A hardware profile that was opened, with its raw samples where it holds any; as text for the session.
 struct OpenedProfile {
     QString path;
-    std::shared_ptr<const HardwareProfile> profile;
-    QByteArray text;
+    std::shared_ptr<const ProfileDocument> document;
+    std::string text;
+};
+
+// A log, a topology or another document of which its facts are shown.
+struct Imported {
+    QString path;
+    DocumentSummary summary;
+    std::string text;
 };
 
 class Workbench : public QObject {
@@ -123,7 +131,7 @@ class Workbench : public QObject {
     void open(const QStringList& paths);
     [[nodiscard]] const std::vector<Measured>& measured() const { return measured_; }
     [[nodiscard]] const std::vector<OpenedProfile>& profiles() const { return profiles_; }
-    [[nodiscard]] const std::vector<DocumentSummary>& imported() const { return imported_; }
+    [[nodiscard]] const std::vector<Imported>& imported() const { return imported_; }
     void import_by_program(const QString& path);  // trainwright profile import
     // The program beside this one's own, else the one on the path.
     [[nodiscard]] static QString program(const QString& name);
@@ -132,6 +140,8 @@ class Workbench : public QObject {
     QString write_plan(const QString& path) const;
     QString write_chrome_trace(const QString& path) const;
 
+    // Nothing is chosen, found, opened or being read.
+    [[nodiscard]] bool empty() const;
     // Sessions. What widgets keep (layout, view states) is theirs: opaque here.
     struct WindowState {
         QByteArray layout;
@@ -139,9 +149,11 @@ class Workbench : public QObject {
         QString theme;
     };
     QString save_session(const QString& path, const WindowState& state);
+    // The same beside the session that is open: what the window keeps for its next start.
+    QString write_session(const QString& path, const WindowState& state) const;
     [[nodiscard]] QString session_path() const { return session_path_; }
-    void open_session(const QString& path);
-    [[nodiscard]] bool modified() const { return !undo_.isClean(); }
+    // `named`: it is the document that is saved from now on.
+    void open_session(const QString& path, bool named = true);
 
     [[nodiscard]] const std::vector<Problem>& problems() const { return problems_; }
     void report(Problem problem);
@@ -176,7 +188,8 @@ class Workbench : public QObject {
     void set_pin(int side, int id);
     void set_found(std::vector<PlanEntry> found, std::vector<PlanEntry> infeasible, bool last);
     void take_opened(const QString& path, Opened opened);
-    void take_session(const QString& path, const Session& session);
+    void take_document(const QString& path, Opened opened);  // a profile, or one that is imported
+    void take_session(const QString& path, const Session& session, std::vector<Opened> documents);
     void write_chrome_trace_to(std::ostream& out) const;
     void go_to_place();
 
@@ -196,8 +209,9 @@ class Workbench : public QObject {
     QString what_if_text_;
     std::vector<Measured> measured_;
     std::vector<OpenedProfile> profiles_;
-    std::vector<DocumentSummary> imported_;
+    std::vector<Imported> imported_;
     std::vector<Problem> problems_;
+    std::map<std::string, QString> opening_;  // by channel: files that are being read
     QString session_path_;
     std::optional<std::pair<double, int>> place_;  // to go to once the plan is simulated
     int open_jobs_ = 0;

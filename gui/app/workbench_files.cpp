@@ -18,7 +18,6 @@
 #include "gui/worker/open_file.hpp"
 #include "gui/worker/tasks.hpp"
 #include "models/hardware/cluster_json.hpp"
-#include "models/hardware/profile.hpp"
 #include "plan/trace/chrome.hpp"
 
 namespace tw::gui {
@@ -67,14 +66,19 @@ void Workbench::open(const QStringList& paths) {
             continue;
         }
         // Each file has a channel of its own: several open side by side.
-        jobs_.start("open " + std::to_string(++open_jobs_), tr("Opening %1").arg(name),
-                    [this, path = link.path, name](JobContext& context) -> std::function<void()> {
+        const std::string channel = "open " + std::to_string(++open_jobs_);
+        opening_[channel] = link.path;
+        jobs_.start(channel, tr("Opening %1").arg(name),
+                    [this, channel, path = link.path, name](JobContext& context) -> std::function<void()> {
                         auto opened =
                             std::make_shared<Opened>(open_file(path.toStdString(), [&](double share) {
                                 context.progress(share, name.toStdString());
                                 return !context.cancelled();
                             }));
-                        return [this, path, opened] { take_opened(path, std::move(*opened)); };
+                        return [this, channel, path, opened] {
+                            opening_.erase(channel);
+                            take_opened(path, std::move(*opened));
+                        };
                     });
     }
 }
@@ -121,16 +125,13 @@ void Workbench::take_opened(const QString& path, Opened opened) {
             edit_setup(setup, tr("Cluster %1").arg(name));
             break;
         case OpenedKind::Profile:
-            profiles_.push_back({path, opened.profile, QByteArray::fromStdString(opened.text)});
-            Q_EMIT profiles_changed();
+            take_document(path, std::move(opened));
             break;
         case OpenedKind::Import: {
             const bool convert = is_import(opened.summary);
             for (const std::string& warning : opened.summary.warnings)
                 report({Problem::Severity::Warning, name, QString::fromStdString(warning), {}});
-            opened.summary.facts.insert(opened.summary.facts.begin(), {"file", path.toStdString()});
-            imported_.push_back(std::move(opened.summary));
-            Q_EMIT imported_changed();
+            take_document(path, std::move(opened));
             if (convert) import_by_program(path);
             break;
         }
@@ -138,6 +139,17 @@ void Workbench::take_opened(const QString& path, Opened opened) {
             break;
     }
     Q_EMIT file_opened(path);
+}
+
+void Workbench::take_document(const QString& path, Opened opened) {
+    if (opened.kind == OpenedKind::Profile) {
+        profiles_.push_back({path, std::move(opened.profile), std::move(opened.text)});
+        Q_EMIT profiles_changed();
+    } else if (opened.kind == OpenedKind::Import) {
+        opened.summary.facts.insert(opened.summary.facts.begin(), {"file", path.toStdString()});
+        imported_.push_back({path, std::move(opened.summary), std::move(opened.text)});
+        Q_EMIT imported_changed();
+    }
 }
 
 void Workbench::import_by_program(const QString& path) {
@@ -190,7 +202,19 @@ void Workbench::write_chrome_trace_to(std::ostream& out) const {
 
 // --- sessions
 
+bool Workbench::empty() const {
+    return setup_ == Setup() && plans_.empty() && measured_.empty() && profiles_.empty() &&
+           imported_.empty() && opening_.empty();
+}
+
 QString Workbench::save_session(const QString& path, const WindowState& state) {
+    const QString wrong = write_session(path, state);
+    if (!wrong.isEmpty()) return wrong;
+    session_path_ = path;
+    return {};
+}
+
+QString Workbench::write_session(const QString& path, const WindowState& state) const {
     Session session;
     session.setup = setup_;
     session.plans = plans_;
@@ -205,30 +229,38 @@ QString Workbench::save_session(const QString& path, const WindowState& state) {
         session.pins[side] = position(pins_[side]);
     for (const Measured& measured : measured_)
         session.measured.push_back({measured.path.toStdString(), measured.trace});
+    for (const OpenedProfile& profile : profiles_)
+        session.files.push_back({profile.path.toStdString(), profile.text});
+    for (const Imported& imported : imported_)
+        session.files.push_back({imported.path.toStdString(), imported.text});
+    for (const auto& [channel, file] : opening_)
+        session.files.push_back({file.toStdString(), {}});
     session.layout_base64 = state.layout.toBase64().toStdString();
     session.theme = state.theme.toStdString();
     session.timeline = state.timeline.toStdString();
     const Status written = write_text_file(path.toStdString(), session_to_text(session));
-    if (!written) return QString::fromStdString(tw::to_string(written.errors()));
-    session_path_ = path;
-    undo_.setClean();
-    return {};
+    return written ? QString() : QString::fromStdString(tw::to_string(written.errors()));
 }
 
-void Workbench::open_session(const QString& path) {
+void Workbench::open_session(const QString& path, bool named) {
     const QString name = QFileInfo(path).fileName();
     jobs_.start("session", tr("Opening session %1").arg(name),
-                [this, path, name](JobContext&) -> std::function<void()> {
+                [this, path, name, named](JobContext&) -> std::function<void()> {
                     const auto text = read_text_file(path.toStdString());
                     auto read =
                         text ? session_from_text(*text, name.toStdString()) : Result<Session>(text.errors());
                     if (!read) return [this, name, errors = read.errors()] { report(errors, name); };
                     auto session = std::make_shared<Session>(std::move(*read));
-                    return [this, path, session] { take_session(path, *session); };
+                    auto documents = std::make_shared<std::vector<Opened>>();
+                    for (const SessionFile& file : session->files)
+                        documents->push_back(file.text.empty() ? Opened() : open_text(file.text, file.path));
+                    return [this, path = named ? path : QString(), session, documents] {
+                        take_session(path, *session, std::move(*documents));
+                    };
                 });
 }
 
-void Workbench::take_session(const QString& path, const Session& session) {
+void Workbench::take_session(const QString& path, const Session& session, std::vector<Opened> documents) {
     undo_.clear();
     const int first = next_id_;
     plans_ = session.plans;
@@ -239,13 +271,15 @@ void Workbench::take_session(const QString& path, const Session& session) {
     setup_ = session.setup;
     shown_ = {};
     measured_.clear();
-    QStringList foreign;
+    profiles_.clear();
+    imported_.clear();
+    QStringList elsewhere;  // files that are only named
     for (const SessionTrace& measured : session.measured) {
         const QString trace_path = QString::fromStdString(measured.path);
         if (measured.trace) {
             measured_.push_back({trace_path, make_trace_model(measured.trace), measured.trace});
         } else {
-            foreign.append(trace_path);
+            elsewhere.append(trace_path);
         }
     }
     session_path_ = path;
@@ -253,6 +287,14 @@ void Workbench::take_session(const QString& path, const Session& session) {
     tell_plans();
     Q_EMIT pins_changed();
     Q_EMIT measured_changed();
+    Q_EMIT profiles_changed();
+    Q_EMIT imported_changed();
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+        const QString file = QString::fromStdString(session.files[i].path);
+        report(documents[i].errors, QFileInfo(file).fileName());
+        if (session.files[i].text.empty()) elsewhere.append(file);
+        if (documents[i].errors.empty()) take_document(file, std::move(documents[i]));
+    }
     make_study_of_setup();
     if (const PlanEntry* entry = plan(id_of(session.selected))) {
         const auto base = std::make_shared<const ParallelPlan>(entry->plan);
@@ -266,8 +308,7 @@ void Workbench::take_session(const QString& path, const Session& session) {
     state.theme = QString::fromStdString(session.theme);
     state.timeline = QByteArray::fromStdString(session.timeline);
     Q_EMIT window_state_opened(state);
-    if (!foreign.isEmpty()) open(foreign);
-    undo_.setClean();
+    if (!elsewhere.isEmpty()) open(elsewhere);
 }
 
 }  // namespace tw::gui

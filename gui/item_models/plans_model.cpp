@@ -176,7 +176,7 @@ QVariant PlansModel::headerData(int section, Qt::Orientation orientation, int ro
 }
 
 QString PlansFilter::set_filter(const QString& text) {
-    static const QRegularExpression condition("^([a-z_]+)(<|>|=)([0-9.]+)\\s*([a-zA-Z%]*)$");
+    static const QRegularExpression condition("^([a-z_]+)(<=|>=|<|>|=)([0-9.]+)\\s*([a-zA-Z%]*)$");
     static const std::map<QString, const char*> names = {
         {"step", "step_time_s"},       {"time", "step_time_s"},
         {"rate", "tokens_per_s"},      {"mfu", "mfu"},
@@ -194,7 +194,7 @@ QString PlansFilter::set_filter(const QString& text) {
         }
         const QString name = match.captured(1), number = match.captured(3), unit = match.captured(4);
         Condition c;
-        c.relation = match.captured(2).front().toLatin1();
+        c.relation = match.captured(2);
         c.text = number + unit;
         c.value = number.toDouble();
         if (const auto measure = names.find(name); measure != names.end()) {
@@ -234,18 +234,16 @@ bool PlansFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
     const QString name = QString::fromStdString(plan_name(*entry));
     for (const QString& word : words_)
         if (!name.contains(word, Qt::CaseInsensitive)) return false;
+    const auto holds = [](double value, const QString& relation, double bound) {
+        if (relation.endsWith('=') && value == bound) return true;
+        return relation.startsWith('<') ? value < bound : relation.startsWith('>') && value > bound;
+    };
     return std::ranges::all_of(conditions_, [&](const Condition& c) {
-        if (!c.field) {
-            const double value = find_measure(c.key).value(*entry);
-            return c.relation == '<'   ? value < c.value
-                   : c.relation == '>' ? value > c.value
-                                       : value == c.value;
-        }
+        if (!c.field) return holds(find_measure(c.key).value(*entry), c.relation, c.value);
         const QString text = QString::fromStdString(field_text(entry->plan, c.key));
         bool number = false;
         const double value = text.toDouble(&number);
-        if (!number) return c.relation == '=' && text == c.text;
-        return c.relation == '<' ? value < c.value : c.relation == '>' ? value > c.value : value == c.value;
+        return number ? holds(value, c.relation, c.value) : c.relation == "=" && text == c.text;
     });
 }
 

@@ -59,7 +59,7 @@ class PlansFilter : public ValueSort {
     struct Condition {
         std::string key;  // of a measure or a plan's field
         bool field = false;
-        char relation = '=';  // '<', '>', '='
+        QString relation;  // "<", "<=", "=", ">=", ">"
         double value = 0;
         QString text;
     };

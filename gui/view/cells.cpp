@@ -17,45 +17,45 @@ double floor_of(double x) {
     return whole > x ? whole - 1 : whole;
 }
 
-// What fills most of the few tasks of a column. Only kinds that were added are ever looked at, so that a
-// column costs its tasks and nothing else.
+// What fills most of the few tasks of a column, of a lane's few kinds: totals that stay in registers. One
+// kind needs none.
+template <std::size_t kKinds>
 class Tally {
   public:
-    // `counts`: 1, or 0 for a task that is only looked at.
-    void add(TaskKind kind, SimTime duration, std::int64_t counts) {
-        total_[static_cast<std::size_t>(kind)] += (duration + 1) * counts;  // instants count too
-        kinds_ |= 1U << static_cast<unsigned>(kind);
+    explicit Tally(std::uint32_t kinds) {
+        unsigned slot = 0;
+        for (std::size_t k = 0; k < kTaskKinds; ++k)
+            if ((kinds >> k & 1U) != 0) {
+                kind_of_[slot % kKinds] = static_cast<TaskKind>(k);
+                slot_of_[k] = static_cast<std::uint8_t>(slot++ % kKinds);
+            }
     }
-    void take_away(TaskKind kind, SimTime duration) {
-        total_[static_cast<std::size_t>(kind)] -= duration + 1;
+    // `counts`: 1, 0 for a task that is only looked at, -1 for one that is taken away.
+    void add(TaskKind kind, SimTime duration, std::int64_t counts) {
+        const std::size_t own = slot_of_[static_cast<std::size_t>(kind)];
+        const SimTime value = (duration + 1) * counts;  // instants count too
+        for (std::size_t slot = 0; slot < kKinds; ++slot)
+            total_[slot] += slot == own ? value : 0;
     }
     // The first of the largest; the tally is empty afterwards.
     TaskKind most() {
-        auto best = static_cast<std::size_t>(std::countr_zero(kinds_));
-        SimTime largest = total_[best];
-        total_[best] = 0;
-        for (unsigned left = kinds_ & (kinds_ - 1); left != 0; left &= left - 1) {
-            const auto k = static_cast<std::size_t>(std::countr_zero(left));
-            best = total_[k] > largest ? k : best;
-            largest = std::max(largest, total_[k]);
-            total_[k] = 0;
-        }
-        kinds_ = 0;
-        return static_cast<TaskKind>(best);
+        std::size_t best = 0;
+        for (std::size_t slot = 1; slot < kKinds; ++slot)
+            best = total_[slot] > total_[best] ? slot : best;
+        total_ = {};
+        return kind_of_[best];
     }
-    void clear() { static_cast<void>(most()); }
 
   private:
-    static_assert(kTaskKinds <= 32);
-    std::array<SimTime, kTaskKinds> total_{};
-    unsigned kinds_ = 0;
+    std::array<SimTime, kKinds> total_{};
+    std::array<TaskKind, kKinds> kind_of_{};
+    std::array<std::uint8_t, kTaskKinds> slot_of_{};
 };
 
-}  // namespace
-
-void cells_of(const TraceModel& model, std::uint32_t lane_index, const TimeWindow& window,
-              std::vector<Cell>& cells) {
-    const Lane& lane = model.lanes()[lane_index];
+// Of a lane that holds at most kKinds kinds.
+template <std::size_t kKinds>
+void find_cells(const TraceModel& model, const Lane& lane, const TimeWindow& window,
+                std::vector<Cell>& cells) {
     const auto start = model.starts();
     const auto finish = model.ends();
     const auto kind = model.kinds();
@@ -65,7 +65,7 @@ void cells_of(const TraceModel& model, std::uint32_t lane_index, const TimeWindo
     const auto is_wide = [&](std::size_t t) {
         return static_cast<double>(finish[t] - start[t]) * scale >= kLeastWidth;
     };
-    Tally tally;
+    Tally<kKinds> tally(lane.kinds);
     // A task at the very end of the window touches it.
     std::size_t i = model.first_ending_after(lane, window.begin);
     while (i < lane.end && start[i] <= window.end) {
@@ -82,37 +82,49 @@ void cells_of(const TraceModel& model, std::uint32_t lane_index, const TimeWindo
         const SimTime stop = std::min(std::max(next, start[i]), window.end + 1);
         std::size_t j = i;
         const std::size_t near = std::min<std::size_t>(lane.end, i + kFewTasks);
-        tally.add(kind[j], finish[j] - start[j], 1);
+        const auto add = [&](std::size_t t, std::int64_t counts) {
+            if constexpr (kKinds > 1) tally.add(kind[t], finish[t] - start[t], counts);
+        };
+        add(j, 1);
         ++j;
         if (j + kAtOnce <= near) {
             // How many there are nobody can guess, the processor least: all are looked at, some count.
             std::size_t within = 0;
             for (std::size_t n = 0; n < kAtOnce; ++n) {
                 const std::int64_t counts = start[j + n] < stop ? 1 : 0;
-                tally.add(kind[j + n], finish[j + n] - start[j + n], counts);
+                add(j + n, counts);
                 within += static_cast<std::size_t>(counts);
             }
             j += within;
         }
         for (; j < near && start[j] < stop; ++j)
-            tally.add(kind[j], finish[j] - start[j], 1);
-        TaskKind most{};
+            add(j, 1);
+        TaskKind most = kind[i];
         if (j == near && j < lane.end && start[j] < stop) {
-            tally.clear();
+            static_cast<void>(tally.most());
             j = model.detail().first_starting_at(start, j, lane.end, stop);
             if (is_wide(j - 1)) --j;
-            most = model.detail().dominant(start, finish, kind, i, j);
+            if constexpr (kKinds > 1) most = model.detail().dominant(start, finish, kind, i, j);
         } else {
-            if (j - 1 > i && is_wide(j - 1)) {
-                --j;
-                tally.take_away(kind[j], finish[j] - start[j]);
-            }
-            most = tally.most();
+            if (j - 1 > i && is_wide(j - 1)) add(--j, -1);
+            if constexpr (kKinds > 1) most = tally.most();
         }
         cells.push_back(
             {column, column + 1, static_cast<TaskId>(i), static_cast<std::uint32_t>(j - i), most, true});
         i = j;
     }
+}
+
+}  // namespace
+
+void cells_of(const TraceModel& model, std::uint32_t lane_index, const TimeWindow& window,
+              std::vector<Cell>& cells) {
+    const Lane& lane = model.lanes()[lane_index];
+    const int kinds = std::popcount(lane.kinds);
+    if (kinds <= 1) return find_cells<1>(model, lane, window, cells);
+    if (kinds <= 2) return find_cells<2>(model, lane, window, cells);
+    if (kinds <= 4) return find_cells<4>(model, lane, window, cells);
+    find_cells<kTaskKinds>(model, lane, window, cells);
 }
 
 std::vector<MergedRun> merged_runs(const std::vector<Cell>& cells) {

@@ -14,7 +14,7 @@ bool begins_word(std::string_view text, std::size_t at) {
     if (at == 0) return true;
     const auto before = static_cast<unsigned char>(text[at - 1]);
     const auto here = static_cast<unsigned char>(text[at]);
-    // The 3 of PP03 begins its number.
+    // The 3 of PP3 begins its number.
     if (std::isdigit(here) != 0) {
         while (at > 0 && text[at - 1] == '0')
             --at;

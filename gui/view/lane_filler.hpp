@@ -60,6 +60,9 @@ struct TraceModelBuilder::Filler {
                 if (depth[i] == d) push(tasks[i]);
             }
             lane.end = static_cast<TaskId>(model.start_.size());
+            lane.kinds = 0;
+            for (TaskId t = lane.begin; t < lane.end; ++t)
+                lane.kinds |= 1U << static_cast<unsigned>(model.kind_[t]);
             model.lanes_.push_back(lane);
         }
         tasks.clear();

@@ -41,7 +41,7 @@ class MemoryCurve {
     MemoryPeak peak_;
 };
 
-// What the peak is made of and what runs at its instant: "PP00 peaks at 71.2 GiB at 12.3 ms", "activations
+// What the peak is made of and what runs at its instant: "PP0 peaks at 71.2 GiB at 12.3 ms", "activations
 // 40.1 GiB (56.3 %)", "during F mb3 s0", "8.8 GiB below the capacity of 80.0 GiB".
 std::vector<std::string> explain_peak(const TraceModel& model, std::size_t rank, const MemoryPeak& peak);
 

@@ -31,6 +31,7 @@ struct Lane {
     std::uint16_t communicator = 0;
     std::uint8_t depth = 0;     // nesting within a thread; 0: the outermost
     TaskId begin = 0, end = 0;  // its tasks
+    std::uint32_t kinds = 0;    // that occur among them: bit 1 << kind
 };
 
 struct ModelRank {

@@ -27,7 +27,7 @@ struct TrackState {
     std::set<TrackRef> collapsed;  // nodes and ranks
     std::set<TrackRef> hidden;
     std::vector<TrackRef> pinned;  // ranks and lanes, in the order of pinning
-    std::string filter;            // a rank or lane is shown where its path ("node0/PP03/dp 1") contains it
+    std::string filter;            // a rank or lane is shown where its path ("node0/PP3/dp 1") contains it
     bool regex = false;            // the filter is a regular expression (ECMAScript)
     std::set<int> ranks;           // shown ranks by number; empty: all (a group chosen elsewhere)
     friend bool operator==(const TrackState&, const TrackState&) = default;
@@ -65,7 +65,7 @@ struct TrackLayout {
 TrackLayout lay_out(const TraceModel& model, const TrackState& state, const TrackHeights& heights = {});
 Status check_filter(const TrackState& state);
 
-// "node0/PP03/dp 1", "PP03".
+// "node0/PP3/dp 1", "PP3".
 std::string track_path(const TraceModel& model, TrackRef track);
 // What a new view begins with: everything open where that is at most `rows` rows, else ranks collapsed, else
 // nodes too.

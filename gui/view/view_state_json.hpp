@@ -1,4 +1,4 @@
-// A ViewState as part of a session document. Tracks are written by their paths ("node0/PP03/dp 1"), so that a
+// A ViewState as part of a session document. Tracks are written by their paths ("node0/PP3/dp 1"), so that a
 // session fits a trace whose ranks come in another order; what the trace lacks is left out.
 #pragma once
 

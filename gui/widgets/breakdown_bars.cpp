@@ -1,6 +1,7 @@
 #include "gui/widgets/breakdown_bars.hpp"
 
 #include <QHelpEvent>
+#include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QToolTip>
@@ -66,13 +67,38 @@ struct BreakdownBars::Bar {
 
 BreakdownBars::BreakdownBars(QWidget* parent) : QWidget(parent) {
     setAccessibleName(tr("Where each rank's step goes"));
+    setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
 }
 
+QString BreakdownBars::name_of(int rank) {
+    return QString("PP%1").arg(rank);
+}
+
 void BreakdownBars::set_report(std::shared_ptr<const SimulationReport> report) {
     report_ = std::move(report);
+    if (chosen_ && (!report_ || *chosen_ >= report_->ranks.size())) chosen_.reset();
     update();
+}
+
+QString BreakdownBars::description(std::size_t index) const {
+    const RankReport& rank = report_->ranks[index];
+    QString text =
+        tr("rank %1, %2").arg(rank.rank).arg(QString::fromStdString(format_duration(rank.breakdown.total())));
+    for (const Part& part : kParts)
+        if (rank.breakdown.*part.seconds > 0)
+            text +=
+                QString("\n%1: %2")
+                    .arg(part.name, QString::fromStdString(format_duration(rank.breakdown.*part.seconds)));
+    return text;
+}
+
+void BreakdownBars::choose(std::size_t index) {
+    chosen_ = index;
+    setAccessibleDescription(description(index));
+    update();
+    Q_EMIT rank_selected(report_->ranks[index].rank);
 }
 
 // Calls place(part, x, y) for each part that occurs, in as many lines as the width needs; returns the height.
@@ -148,13 +174,17 @@ void BreakdownBars::paint(QPainter& painter, const QSizeF& size) const {
         const RankReport& rank = report_->ranks[bar.index];
         painter.setPen(t.faint);
         painter.drawText(QRectF(0, bar.box.top(), bar.box.left() - 4, bar.box.height()),
-                         Qt::AlignRight | Qt::AlignVCenter,
-                         QString("PP%1").arg(rank.rank, 2, 10, QChar('0')));
+                         Qt::AlignRight | Qt::AlignVCenter, name_of(rank.rank));
         double from = bar.box.left();
         for (const Part& part : kParts) {
             const double width = longest > 0 ? rank.breakdown.*part.seconds / longest * bar.box.width() : 0;
             if (width > 0) fill(QRectF(from, bar.box.top(), width, bar.box.height()), part);
             from += width;
+        }
+        if (chosen_ == bar.index) {
+            painter.setPen(QPen(t.text, 1.5));
+            painter.setBrush(Qt::NoBrush);
+            painter.drawRect(bar.box.adjusted(-1, -1, 1, 1));
         }
     }
 }
@@ -162,12 +192,23 @@ void BreakdownBars::paint(QPainter& painter, const QSizeF& size) const {
 void BreakdownBars::paintEvent(QPaintEvent*) {
     QPainter painter(this);
     paint(painter, size());
+    if (hasFocus()) paint_focus(painter, rect(), palette());
 }
 
 void BreakdownBars::mousePressEvent(QMouseEvent* event) {
     for (const Bar& bar : bars(size()))
         if (event->position().y() >= bar.box.top() && event->position().y() < bar.box.bottom() + 2)
-            Q_EMIT rank_selected(report_->ranks[bar.index].rank);
+            return choose(bar.index);
+}
+
+void BreakdownBars::keyPressEvent(QKeyEvent* event) {
+    const int by = event->key() == Qt::Key_Down ? 1 : event->key() == Qt::Key_Up ? -1 : 0;
+    const std::vector<Bar> shown = bars(size());
+    if (by == 0 || shown.empty()) return QWidget::keyPressEvent(event);
+    const auto at = std::ranges::find_if(shown, [&](const Bar& bar) { return chosen_ == bar.index; });
+    const auto last = static_cast<std::ptrdiff_t>(shown.size()) - 1;
+    const std::ptrdiff_t now = at == shown.end() ? (by > 0 ? -1 : last + 1) : at - shown.begin();
+    choose(shown[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(now + by, 0, last))].index);
 }
 
 bool BreakdownBars::event(QEvent* event) {
@@ -175,16 +216,7 @@ bool BreakdownBars::event(QEvent* event) {
     const auto* help = static_cast<QHelpEvent*>(event);
     for (const Bar& bar : bars(size())) {
         if (help->pos().y() < bar.box.top() || help->pos().y() > bar.box.bottom()) continue;
-        const RankReport& rank = report_->ranks[bar.index];
-        QString text = tr("rank %1, %2")
-                           .arg(rank.rank)
-                           .arg(QString::fromStdString(format_duration(rank.breakdown.total())));
-        for (const Part& part : kParts)
-            if (rank.breakdown.*part.seconds > 0)
-                text += QString("\n%1: %2")
-                            .arg(part.name,
-                                 QString::fromStdString(format_duration(rank.breakdown.*part.seconds)));
-        QToolTip::showText(help->globalPos(), text, this);
+        QToolTip::showText(help->globalPos(), description(bar.index), this);
         return true;
     }
     QToolTip::hideText();

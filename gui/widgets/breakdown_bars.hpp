@@ -3,6 +3,7 @@
 
 #include <QWidget>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace tw {
@@ -17,6 +18,8 @@ class BreakdownBars : public QWidget {
   public:
     explicit BreakdownBars(QWidget* parent = nullptr);
 
+    // As the timeline names it: "PP3".
+    [[nodiscard]] static QString name_of(int rank);
     void set_report(std::shared_ptr<const SimulationReport> report);
     void paint(QPainter& painter, const QSizeF& size) const;
 
@@ -29,6 +32,7 @@ class BreakdownBars : public QWidget {
   protected:
     void paintEvent(QPaintEvent* event) override;
     void mousePressEvent(QMouseEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
     bool event(QEvent* event) override;
 
   private:
@@ -37,7 +41,11 @@ class BreakdownBars : public QWidget {
     double place_legend(double width, const Place& place) const;
     [[nodiscard]] double legend_height(double width) const;
     [[nodiscard]] std::vector<Bar> bars(const QSizeF& size) const;
+    void choose(std::size_t index);
+    [[nodiscard]] QString description(std::size_t index) const;
+
     std::shared_ptr<const SimulationReport> report_;
+    std::optional<std::size_t> chosen_;  // into the report's ranks
 };
 
 }  // namespace tw::gui

@@ -258,6 +258,10 @@ void ComparePanel::take(const Compared& compared) {
     if (measurement && compared.traces) tabs_->setCurrentWidget(instruction_table_);
 }
 
+QSize ComparePanel::picture_size() const {
+    return timelines_->size_of_all_rows().toSize();
+}
+
 void ComparePanel::paint_view(QPainter& painter, const QSize& size) {
     timelines_->paint(painter, size);
 }

@@ -30,6 +30,7 @@ class ComparePanel : public Panel {
     [[nodiscard]] CompareTimelines* timelines() const { return timelines_; }
     [[nodiscard]] QTableView* table() const override;
     void compare_with_measured();  // the shown plan against the last measured trace
+    [[nodiscard]] QSize picture_size() const override;
     void paint_view(QPainter& painter, const QSize& size) override;
 
   protected:

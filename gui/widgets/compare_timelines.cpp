@@ -10,7 +10,6 @@
 
 #include "base/si_format.hpp"
 #include "gui/view/trace_difference.hpp"
-#include "gui/widgets/picture_file.hpp"
 #include "gui/widgets/timeline_style.hpp"
 #include "gui/widgets/timeline_view.hpp"
 
@@ -74,6 +73,21 @@ struct CompareTimelines::State {
         syncing = false;
     }
 
+    // Folding and filtering go together as long as the tracks are alike.
+    void share_tracks(int leader, const ViewState& before, const ViewState& after) {
+        if (!locked || model(0) == nullptr || model(1) == nullptr) return;
+        if (model(0)->lanes().size() != model(1)->lanes().size()) return;
+        if (before.tracks == after.tracks && before.scroll == after.scroll && before.options == after.options)
+            return;
+        ViewState state = views[1 - leader]->state();
+        state.tracks = after.tracks;
+        state.options = after.options;
+        state.scroll = after.scroll;
+        syncing = true;
+        views[1 - leader]->set_state(state);
+        syncing = false;
+    }
+
     void select_partner(int leader, TaskId task) {
         if (syncing) return;
         const auto& partners = leader == 0 ? difference.partner_of_first : difference.partner_of_second;
@@ -111,8 +125,8 @@ struct CompareTimelines::State {
                     const TimelineStyle style = make_timeline_style(views[h]->palette(), views[h]->font());
                     if (apart > 0)
                         text += QStringLiteral(
-                                    "; <span style='color:%1'>▀</span> longer than %3, "
-                                    "<span style='color:%2'>▄</span> shorter")
+                                    "; <span style='color:%1'>▀</span>&nbsp;longer&nbsp;than&nbsp;%3, "
+                                    "<span style='color:%2'>▄</span>&nbsp;shorter")
                                     .arg(style.alarm.name(), style.accent.name(), h == 0 ? "B" : "A");
                 }
             }
@@ -152,22 +166,9 @@ CompareTimelines::CompareTimelines(QWidget* parent) : QWidget(parent), s_(std::m
                                         : std::nullopt);
             Q_EMIT cursor_moved(time ? std::optional(*time - s_->shifts[h]) : std::nullopt);
         });
-        // Folding and filtering go together as long as the tracks are alike.
         connect(view, &TimelineView::view_changed, this,
                 [this, h](const ViewState& before, const ViewState& after, ViewChange) {
-                    TimelineView* const other = s_->views[1 - h];
-                    if (!s_->locked || s_->model(0) == nullptr || s_->model(1) == nullptr) return;
-                    if (s_->model(0)->lanes().size() != s_->model(1)->lanes().size()) return;
-                    ViewState state = other->state();
-                    if (before.tracks == after.tracks && before.scroll == after.scroll &&
-                        before.options == after.options)
-                        return;
-                    state.tracks = after.tracks;
-                    state.options = after.options;
-                    state.scroll = after.scroll;
-                    s_->syncing = true;
-                    other->set_state(state);
-                    s_->syncing = false;
+                    s_->share_tracks(h, before, after);
                 });
     }
     auto* const layout = new QVBoxLayout(this);
@@ -240,43 +241,38 @@ TimelineView* CompareTimelines::second() const {
     return s_->views[1];
 }
 
+void CompareTimelines::set_state(TimelineView* view, const ViewState& state) {
+    const ViewState before = view->state();
+    view->set_state(state);
+    s_->share_tracks(view == s_->views[0] ? 0 : 1, before, state);
+}
+
 bool CompareTimelines::perform(std::string_view id) {
     TimelineView* const view = s_->views[1]->hasFocus() ? s_->views[1] : s_->views[0];
     return view->perform(id);
 }
 
-void CompareTimelines::paint(QPainter& painter, const QSizeF& size, bool all_rows) const {
+QSizeF CompareTimelines::size_of_all_rows() const {
     const double head = QFontMetricsF(font()).height() + 8;
-    const auto paint_half = [&](int h, double y, double height) {
+    const QSizeF a = s_->views[0]->size_of_all_rows(), b = s_->views[1]->size_of_all_rows();
+    return {std::max(a.width(), b.width()), a.height() + b.height() + 2 * head};
+}
+
+void CompareTimelines::paint(QPainter& painter, const QSizeF& size) const {
+    const double head = QFontMetricsF(font()).height() + 8;
+    for (int h = 0; h < 2; ++h) {
+        const double height = s_->views[h]->size_of_all_rows().height();
         painter.save();
-        painter.translate(0, y);
         painter.fillRect(QRectF(0, 0, size.width(), head), palette().color(QPalette::Window));
         painter.setPen(palette().color(QPalette::WindowText));
         painter.setFont(font());
         painter.drawText(QRectF(8, 0, size.width() - 16, head), Qt::AlignVCenter | Qt::AlignLeft,
                          s_->names[h]);
         painter.translate(0, head);
-        s_->views[h]->paint(painter, QSizeF(size.width(), height - head), all_rows);
+        s_->views[h]->paint(painter, QSizeF(size.width(), height), /*all_rows=*/true);
         painter.restore();
-    };
-    if (all_rows) {
-        const double first = s_->views[0]->size_of_all_rows().height() + head;
-        paint_half(0, 0, first);
-        paint_half(1, first, s_->views[1]->size_of_all_rows().height() + head);
-        return;
+        painter.translate(0, head + height);
     }
-    paint_half(0, 0, size.height() / 2);
-    paint_half(1, size.height() / 2, size.height() / 2);
-}
-
-bool CompareTimelines::export_picture(const QString& path, QString* error) const {
-    const double head = QFontMetricsF(font()).height() + 8;
-    const QSizeF a = s_->views[0]->size_of_all_rows();
-    const QSizeF b = s_->views[1]->size_of_all_rows();
-    const QSizeF size(std::max(a.width(), b.width()), a.height() + b.height() + 2 * head);
-    return write_picture(
-        path, size, s_->names[0] + " / " + s_->names[1],
-        [&](QPainter& painter) { paint(painter, size, true); }, error);
 }
 
 }  // namespace tw::gui

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "gui/view/trace_model.hpp"
+#include "gui/view/view_state.hpp"
 
 class QPainter;
 
@@ -36,11 +37,14 @@ class CompareTimelines : public QWidget {
 
     [[nodiscard]] TimelineView* first() const;
     [[nodiscard]] TimelineView* second() const;
+    // One half's state, which the other follows as it follows the user.
+    void set_state(TimelineView* view, const ViewState& state);
     // Actions of the context Timeline go to the half that has the focus, else to the first.
     bool perform(std::string_view id);
 
-    void paint(QPainter& painter, const QSizeF& size, bool all_rows = false) const;
-    bool export_picture(const QString& path, QString* error = nullptr) const;
+    // Both halves with all of their rows.
+    void paint(QPainter& painter, const QSizeF& size) const;
+    [[nodiscard]] QSizeF size_of_all_rows() const;
 
   Q_SIGNALS:
     void cursor_moved(std::optional<SimTime> time);

@@ -1,5 +1,6 @@
 #include "gui/widgets/constraint_editor.hpp"
 
+#include <QEvent>
 #include <QGridLayout>
 #include <QLabel>
 #include <QLineEdit>
@@ -73,6 +74,7 @@ ConstraintEditor::ConstraintEditor(Workbench& workbench, QWidget* parent)
         at += wide ? 2 : 1;
     }
     spec_ = new QLineEdit;
+    spec_->setObjectName("fix");
     spec_->setAccessibleName(tr("Constraints as text"));
     spec_->setPlaceholderText(tr("tp=4..8,schedule=1f1b|zb-h1: nothing is fixed"));
     wrong_ = new QLabel;
@@ -83,6 +85,11 @@ ConstraintEditor::ConstraintEditor(Workbench& workbench, QWidget* parent)
     connect(spec_, &QLineEdit::editingFinished, this, &ConstraintEditor::typed);
     connect(&workbench, &Workbench::setup_changed, this, &ConstraintEditor::follow);
     follow();
+}
+
+void ConstraintEditor::changeEvent(QEvent* event) {
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange && wrong_ != nullptr) follow();
 }
 
 void ConstraintEditor::follow() {

@@ -20,6 +20,9 @@ class ConstraintEditor : public QWidget {
   public:
     explicit ConstraintEditor(Workbench& workbench, QWidget* parent = nullptr);
 
+  protected:
+    void changeEvent(QEvent* event) override;
+
   private:
     void follow();
     void fill_menu(const std::string& key);

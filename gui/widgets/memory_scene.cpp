@@ -7,6 +7,7 @@
 
 #include "base/si_format.hpp"
 #include "gui/view/time_text.hpp"
+#include "gui/widgets/theme.hpp"
 
 namespace tw::gui {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/si_format.hpp"
 #include "gui/view/time_text.hpp"
 #include "gui/widgets/memory_scene.hpp"
-#include "gui/widgets/picture_file.hpp"
+#include "gui/widgets/theme.hpp"
 
 namespace tw::gui {
 namespace {
@@ -233,6 +233,7 @@ bool MemoryView::perform(std::string_view id) {
 
 QSizeF MemoryView::size_of_all_rows() const {
     const MemoryScene& scene = s_->scene;
+    if (!s_->has_memory()) return viewport()->size();
     return {std::max(400.0, scene.size.width()),
             scene.top + scene.legend_height + std::max(60.0, scene.content_height())};
 }
@@ -251,13 +252,6 @@ void MemoryView::paint(QPainter& painter, const QSizeF& size, bool all_rows) con
     scene.paint(painter);
 }
 
-bool MemoryView::export_picture(const QString& path, QString* error) const {
-    const QSizeF size = size_of_all_rows();
-    const QString title = s_->scene.model == nullptr ? QString() : text_of(s_->scene.model->title());
-    return write_picture(
-        path, size, title, [&](QPainter& painter) { paint(painter, size, true); }, error);
-}
-
 void MemoryView::paintEvent(QPaintEvent*) {
     QPainter painter(viewport());
     s_->scene.focused = hasFocus();
@@ -266,11 +260,7 @@ void MemoryView::paintEvent(QPaintEvent*) {
     } else {
         paint(painter, viewport()->size());
     }
-    if (hasFocus()) {
-        painter.setBrush(Qt::NoBrush);
-        painter.setPen(QPen(s_->scene.style.focus, 1));
-        painter.drawRect(viewport()->rect().adjusted(0, 0, -1, -1));
-    }
+    if (hasFocus()) paint_focus(painter, viewport()->rect(), palette());
 }
 
 void MemoryView::resizeEvent(QResizeEvent* event) {

@@ -43,7 +43,6 @@ class MemoryView : public QAbstractScrollArea {
 
     void paint(QPainter& painter, const QSizeF& size, bool all_rows = false) const;
     [[nodiscard]] QSizeF size_of_all_rows() const;
-    bool export_picture(const QString& path, QString* error = nullptr) const;  // .png, .svg or .pdf
 
   Q_SIGNALS:
     void cursor_moved(std::optional<SimTime> time);

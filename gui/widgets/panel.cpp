@@ -1,15 +1,14 @@
 #include "gui/widgets/panel.hpp"
 
-#include <QFileInfo>
 #include <QHBoxLayout>
-#include <QImage>
 #include <QPainter>
-#include <QPdfWriter>
+#include <QRegularExpression>
 #include <QScrollArea>
 #include <QScrollBar>
-#include <QSvgGenerator>
 #include <QTableView>
 #include <QVBoxLayout>
+
+#include "gui/widgets/picture_file.hpp"
 
 namespace tw::gui {
 
@@ -43,6 +42,16 @@ void Panel::focus_view() {
     to->setFocus(Qt::ShortcutFocusReason);
 }
 
+void Panel::focus_field(const QString& where) {
+    static const QRegularExpression between("[^A-Za-z0-9_]+");
+    for (const QString& word : where.split(between, Qt::SkipEmptyParts)) {
+        auto* field = findChild<QWidget*>(word);
+        if (field != nullptr && field->isEnabled() && (field->focusPolicy() & Qt::TabFocus) != 0)
+            return field->setFocus(Qt::ShortcutFocusReason);
+    }
+    focus_view();
+}
+
 void Panel::fill_scrolling(QWidget* content) {
     auto* scroll = new QScrollArea;
     scroll->setWidget(content);
@@ -71,45 +80,10 @@ void Panel::fill_below_bar(QWidget* chooser, QWidget* status, QWidget* view) {
 }
 
 QString export_picture(Panel& panel, const QString& path, qreal scale) {
-    const QString suffix = QFileInfo(path).suffix().toLower();
     const QSize size = panel.picture_size();
-    const QString failed = QObject::tr("%1 cannot be written").arg(path);
-    if (suffix == "png") {
-        QImage image(size * scale, QImage::Format_RGB32);
-        image.setDevicePixelRatio(scale);
-        image.fill(panel.palette().color(QPalette::Window));
-        QPainter painter(&image);
-        panel.paint_view(painter, size);
-        painter.end();
-        return image.save(path) ? QString() : failed;
-    }
-    if (suffix == "svg") {
-        QSvgGenerator generator;
-        generator.setFileName(path);
-        generator.setSize(size);
-        generator.setViewBox(QRect(QPoint(), size));
-        generator.setTitle(panel.title());
-        generator.setResolution(96);
-        QPainter painter;
-        if (!painter.begin(&generator)) return failed;
-        painter.fillRect(QRect(QPoint(), size), panel.palette().color(QPalette::Window));
-        panel.paint_view(painter, size);
-        return painter.end() ? QString() : failed;
-    }
-    if (suffix == "pdf") {
-        QPdfWriter writer(path);
-        writer.setTitle(panel.title());
-        writer.setResolution(96);
-        writer.setPageSize(
-            QPageSize(QSizeF(size) * 72.0 / 96.0, QPageSize::Point, {}, QPageSize::ExactMatch));
-        writer.setPageMargins(QMarginsF());
-        QPainter painter;
-        if (!painter.begin(&writer)) return failed;
-        painter.fillRect(QRect(QPoint(), size), panel.palette().color(QPalette::Window));
-        panel.paint_view(painter, size);
-        return painter.end() ? QString() : failed;
-    }
-    return QObject::tr("%1: pictures are written as .png, .svg or .pdf").arg(path);
+    return write_picture({panel.title(), size, panel.palette().color(QPalette::Window),
+                          [&](QPainter& painter) { panel.paint_view(painter, size); }},
+                         path, scale);
 }
 
 }  // namespace tw::gui

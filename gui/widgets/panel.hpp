@@ -20,11 +20,15 @@ class Panel : public QWidget {
     [[nodiscard]] const QString& title() const { return title_; }
     // Paints the whole view into `size`; the widget itself unless a view knows better (vectors stay vectors).
     virtual void paint_view(QPainter& painter, const QSize& size);
+    // What is scrolled away is in the picture, too.
     [[nodiscard]] virtual QSize picture_size() const { return size(); }
     // What "export table" and "copy" mean here; null: nothing.
     [[nodiscard]] virtual QTableView* table() const { return nullptr; }
     // Where the keyboard focus goes when the panel is shown.
     virtual void focus_view();
+    // To the field that a problem names ("plan: tp"): widgets are called as their keys; focus_view() where
+    // there is none.
+    void focus_field(const QString& where);
     // Whether anybody can see it. Qt keeps a panel behind another tab visible, and moves it out of the
     // window.
     [[nodiscard]] bool is_seen() const { return seen_; }
@@ -43,7 +47,7 @@ class Panel : public QWidget {
     bool seen_ = false;
 };
 
-// By the suffix (.png, .svg, .pdf); an error text, or "".
-QString export_picture(Panel& panel, const QString& path, qreal scale = 1);
+// By the suffix (.png, .svg, .pdf); an error text, or "". `scale`: pixels of a PNG a pixel of the view.
+QString export_picture(Panel& panel, const QString& path, qreal scale = 2);
 
 }  // namespace tw::gui

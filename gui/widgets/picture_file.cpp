@@ -10,56 +10,59 @@
 namespace tw::gui {
 namespace {
 
-bool fail(QString* error, const QString& reason) {
-    if (error != nullptr) *error = reason;
-    return false;
+bool draw(const Picture& picture, QPaintDevice& onto) {
+    QPainter painter;
+    if (!painter.begin(&onto)) return false;
+    painter.setRenderHint(QPainter::Antialiasing, true);
+    painter.fillRect(QRect(QPoint(), picture.size), picture.ground);
+    picture.paint(painter);
+    return painter.end();
+}
+
+bool write_png(const Picture& picture, const QString& path, qreal scale) {
+    QImage image(picture.size * scale, QImage::Format_RGB32);
+    if (image.isNull()) return false;
+    image.setDevicePixelRatio(scale);
+    image.setText("Title", picture.title);
+    return draw(picture, image) && image.save(path);
+}
+
+bool write_svg(const Picture& picture, const QString& path) {
+    QSvgGenerator generator;
+    generator.setFileName(path);
+    generator.setSize(picture.size);
+    generator.setViewBox(QRect(QPoint(), picture.size));
+    generator.setTitle(picture.title);
+    generator.setResolution(96);
+    return draw(picture, generator);
+}
+
+bool write_pdf(const Picture& picture, const QString& path) {
+    constexpr int kDpi = 96;
+    QPdfWriter writer(path);
+    writer.setTitle(picture.title);
+    writer.setResolution(kDpi);
+    writer.setPageMargins(QMarginsF());
+    writer.setPageSize(
+        QPageSize(QSizeF(picture.size) * 72.0 / kDpi, QPageSize::Point, {}, QPageSize::ExactMatch));
+    return draw(picture, writer);
 }
 
 }  // namespace
 
-bool write_picture(const QString& path, const QSizeF& size, const QString& title,
-                   const std::function<void(QPainter&)>& paint, QString* error) {
+QString write_picture(const Picture& picture, const QString& path, qreal scale) {
     const QString suffix = QFileInfo(path).suffix().toLower();
     if (suffix != "png" && suffix != "svg" && suffix != "pdf")
-        return fail(error, QStringLiteral("%1: pictures are written as .png, .svg or .pdf").arg(path));
+        return QObject::tr("%1: pictures are written as .png, .svg or .pdf").arg(path);
     if (QFile probe(path); !probe.open(QIODevice::WriteOnly))
-        return fail(error, QStringLiteral("%1: %2").arg(path, probe.errorString()));
-    if (suffix == "png") {
-        constexpr double kScale = 2;
-        QImage image((size * kScale).toSize(), QImage::Format_RGB32);
-        if (image.isNull())
-            return fail(error, QStringLiteral("%1: the picture is too large; write an SVG").arg(path));
-        image.setDevicePixelRatio(kScale);
-        image.fill(Qt::white);
-        QPainter painter(&image);
-        painter.setRenderHint(QPainter::Antialiasing, true);
-        paint(painter);
-        painter.end();
-        image.setText("Title", title);
-        return image.save(path) || fail(error, QStringLiteral("%1: cannot be written").arg(path));
-    }
-    if (suffix == "svg") {
-        QSvgGenerator generator;
-        generator.setFileName(path);
-        generator.setSize(size.toSize());
-        generator.setViewBox(QRectF(QPointF(0, 0), size));
-        generator.setTitle(title);
-        generator.setResolution(96);
-        QPainter painter(&generator);
-        if (!painter.isActive()) return fail(error, QStringLiteral("%1: cannot be written").arg(path));
-        paint(painter);
-        return true;
-    }
-    QPdfWriter writer(path);
-    constexpr int kDpi = 96;
-    writer.setResolution(kDpi);
-    writer.setPageMargins(QMarginsF(0, 0, 0, 0));
-    writer.setPageSize(QPageSize(size * 72.0 / kDpi, QPageSize::Point, QString(), QPageSize::ExactMatch));
-    writer.setTitle(title);
-    QPainter painter(&writer);
-    if (!painter.isActive()) return fail(error, QStringLiteral("%1: cannot be written").arg(path));
-    paint(painter);
-    return true;
+        return QObject::tr("%1: %2").arg(path, probe.errorString());
+    constexpr int kMost = 32'767;  // pixels of a raster
+    if (suffix == "png" && std::max(picture.size.width(), picture.size.height()) * scale > kMost)
+        return QObject::tr("%1: the picture is too large; write an SVG").arg(path);
+    const bool written = suffix == "png"   ? write_png(picture, path, scale)
+                         : suffix == "svg" ? write_svg(picture, path)
+                                           : write_pdf(picture, path);
+    return written ? QString() : QObject::tr("%1 cannot be written").arg(path);
 }
 
 }  // namespace tw::gui

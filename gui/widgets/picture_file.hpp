@@ -1,7 +1,8 @@
-// A view as a file: PNG (twice the size in pixels), SVG or PDF by the path's suffix.
+// A picture as a file: PNG, SVG or PDF by the path's suffix.
 #pragma once
 
-#include <QSizeF>
+#include <QColor>
+#include <QSize>
 #include <QString>
 #include <functional>
 
@@ -9,9 +10,14 @@ class QPainter;
 
 namespace tw::gui {
 
-// `paint` draws into a rectangle of `size` at the origin. False with a reason where the file cannot be
-// written.
-bool write_picture(const QString& path, const QSizeF& size, const QString& title,
-                   const std::function<void(QPainter&)>& paint, QString* error);
+struct Picture {
+    QString title;
+    QSize size;
+    QColor ground;
+    std::function<void(QPainter&)> paint;  // into a rectangle of `size` at the origin
+};
+
+// A PNG has `scale` pixels a pixel of the picture. An error text, or "".
+QString write_picture(const Picture& picture, const QString& path, qreal scale);
 
 }  // namespace tw::gui

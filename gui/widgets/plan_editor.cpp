@@ -83,7 +83,6 @@ PlanEditor::PlanEditor(Workbench& workbench, QWidget* parent)
         if (field.derived) {
             auto* text = new QLabel("-");
             text->setTextInteractionFlags(Qt::TextSelectableByMouse);
-            text->setEnabled(false);
             text->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
             derived_[field.key] = text;
             value = text;
@@ -104,6 +103,7 @@ PlanEditor::PlanEditor(Workbench& workbench, QWidget* parent)
             choices_[field.key] = box;
             value = box;
         }
+        value->setObjectName(field.key);
         value->setAccessibleName(title);
         value->setAccessibleDescription(help);
         value->setToolTip(help);
@@ -142,6 +142,11 @@ QTableView* PlanEditor::table() const {
 
 void PlanEditor::focus_view() {
     choices_.at("tp")->setFocus(Qt::ShortcutFocusReason);
+}
+
+void PlanEditor::changeEvent(QEvent* event) {
+    Panel::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange && table_ != nullptr) follow();
 }
 
 void PlanEditor::fill(const std::string& key) {
@@ -192,6 +197,9 @@ void PlanEditor::follow() {
     revert_->setEnabled(shown.edited);
     const Tones t = tones(palette());
     QPalette colours = palette();
+    colours.setColor(QPalette::WindowText, t.faint);
+    for (auto& [key, label] : derived_)
+        label->setPalette(colours);
     if (!any) {
         verdict_->clear();
     } else if (!shown.errors.empty()) {
@@ -201,7 +209,6 @@ void PlanEditor::follow() {
         colours.setColor(QPalette::WindowText, t.bad);
         verdict_->setText(tr("It does not fit into memory."));
     } else {
-        colours.setColor(QPalette::WindowText, t.faint);
         verdict_->setText(shown.edited ? tr("edited") : tr("as selected"));
     }
     verdict_->setPalette(colours);

@@ -27,6 +27,9 @@ class PlanEditor : public Panel {
     [[nodiscard]] QTableView* table() const override;
     void focus_view() override;
 
+  protected:
+    void changeEvent(QEvent* event) override;
+
   private:
     void follow();
     void fill(const std::string& key);

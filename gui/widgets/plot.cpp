@@ -84,7 +84,7 @@ Plot::Plot(const QString& name, QWidget* parent) : QWidget(parent) {
     plot_->legend->setVisible(true);
     plot_->axisRect()->insetLayout()->setInsetAlignment(0, Qt::AlignTop | Qt::AlignRight);
     auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setContentsMargins(1, 1, 1, 1);  // the focus is seen around it
     layout->addWidget(plot_);
     apply_colours();
 }
@@ -174,6 +174,12 @@ void Plot::suit_size() {
 void Plot::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
     suit_size();
+}
+
+void Plot::paintEvent(QPaintEvent*) {
+    QPainter painter(this);
+    painter.fillRect(rect(), palette().color(QPalette::Base));
+    if (hasFocus()) paint_focus(painter, rect(), palette());
 }
 
 void Plot::set_empty_text(const QString& text) {

@@ -104,11 +104,12 @@ ProfilePanel::ProfilePanel(Workbench& workbench, const ActionSet& actions, QWidg
     connect(chart_, &QComboBox::currentIndexChanged, this, &ProfilePanel::show_chart);
     connect(&workbench, &Workbench::profiles_changed, this, [this] {
         fill_list();
-        list_->setCurrentRow(static_cast<int>(profile_names().size() + workbench_.profiles().size()) - 1);
+        if (!workbench_.profiles().empty())
+            list_->setCurrentRow(static_cast<int>(profile_names().size() + workbench_.profiles().size()) - 1);
     });
     connect(&workbench, &Workbench::imported_changed, this, [this] {
         fill_list();
-        list_->setCurrentRow(list_->count() - 1);
+        if (!workbench_.imported().empty()) list_->setCurrentRow(list_->count() - 1);
     });
     connect(&workbench, &Workbench::study_changed, this, &ProfilePanel::follow_study);
     fill_list();
@@ -133,11 +134,11 @@ void ProfilePanel::fill_list() {
         list_->addItem(QString::fromStdString(name));
     for (const OpenedProfile& opened : workbench_.profiles())
         list_->addItem(QFileInfo(opened.path).fileName());
-    for (const DocumentSummary& summary : workbench_.imported())
-        list_->addItem(QString::fromStdString(summary.facts.front().second).section('/', -1));
+    for (const Imported& imported : workbench_.imported())
+        list_->addItem(QFileInfo(imported.path).fileName());
     for (int i = 0; i < list_->count(); ++i)
         list_->item(i)->setToolTip(list_->item(i)->text());  // long ones are shortened
-    list_->setCurrentRow(row);
+    list_->setCurrentRow(std::min(row, list_->count() - 1));
 }
 
 void ProfilePanel::follow_study() {
@@ -153,13 +154,16 @@ void ProfilePanel::choose() {
     const auto row = static_cast<std::size_t>(list_->currentRow());
     const std::size_t shipped = profile_names().size(), opened = workbench_.profiles().size();
     if (row >= shipped + opened) return show_import(row - shipped - opened);
-    const std::string name =
-        row < shipped ? profile_names()[row] : workbench_.profiles()[row - shipped].path.toStdString();
-    const auto document = load_profile_document(name);
+    if (row >= shipped) return show_profile(*workbench_.profiles()[row - shipped].document);
+    const auto document = load_profile_document(profile_names()[row]);
     if (!document) return workbench_.report(document.errors(), "profile");
-    charts_ = profile_charts(*document);
-    title_->setText(QString("%1: %2").arg(QString::fromStdString(document->profile.name),
-                                          QString::fromStdString(document->profile.description)));
+    show_profile(*document);
+}
+
+void ProfilePanel::show_profile(const ProfileDocument& document) {
+    charts_ = profile_charts(document);
+    title_->setText(QString("%1: %2").arg(QString::fromStdString(document.profile.name),
+                                          QString::fromStdString(document.profile.description)));
     const QString before = chart_->currentText();
     const QSignalBlocker blocker(chart_);
     chart_->clear();
@@ -214,7 +218,7 @@ void ProfilePanel::show_chart() {
 }
 
 void ProfilePanel::show_import(std::size_t index) {
-    const DocumentSummary& summary = workbench_.imported()[index];
+    const DocumentSummary& summary = workbench_.imported()[index].summary;
     charts_.clear();
     chart_->setEnabled(false);
     title_->setText(QString::fromStdString(summary.kind + ": " + summary.title));

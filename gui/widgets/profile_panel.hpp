@@ -10,6 +10,10 @@ class QComboBox;
 class QLabel;
 class QListWidget;
 
+namespace tw {
+struct ProfileDocument;
+}
+
 namespace tw::gui {
 
 class ActionSet;
@@ -36,6 +40,7 @@ class ProfilePanel : public Panel {
   private:
     void fill_list();
     void choose();  // the list's current row
+    void show_profile(const ProfileDocument& document);
     void show_chart();
     void show_import(std::size_t index);
     void follow_study();

@@ -7,6 +7,8 @@
 #include <QListWidget>
 #include <QVBoxLayout>
 
+#include "gui/widgets/theme.hpp"
+
 namespace tw::gui {
 
 PromptBar::PromptBar(QWidget* parent) : QFrame(parent) {
@@ -66,7 +68,7 @@ void PromptBar::close_prompt(bool cancelled) {
 void PromptBar::set_status(const QString& text, bool problem) {
     status_->setText(text);
     QPalette palette = this->palette();
-    if (problem) palette.setColor(QPalette::WindowText, QColor("#c2410c"));
+    if (problem) palette.setColor(QPalette::WindowText, tones(palette).bad);
     status_->setPalette(palette);
     status_->setVisible(!text.isEmpty());
 }

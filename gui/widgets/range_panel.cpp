@@ -47,6 +47,7 @@ RangePanel::RangePanel(QWidget* parent) : Panel("range", tr("Range"), parent) {
     table_->show_model(rows_, true);
     lanes_ = new QTreeWidget(this);
     lanes_->setHeaderHidden(true);
+    lanes_->setRootIsDecorated(false);
     lanes_->setFrameShape(QFrame::NoFrame);
     lanes_->setAccessibleName(tr("Tracks that count"));
     auto* const copy_button = new QPushButton(tr("&Copy as TSV"), this);

@@ -84,6 +84,7 @@ RunPanel::RunPanel(Workbench& workbench, const ActionSet& actions, QWidget* pare
     log_ = new QPlainTextEdit;
     log_->setAccessibleName(tr("Log of the run"));
     log_->setReadOnly(true);
+    log_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
     log_->setMaximumBlockCount(20000);
     log_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
     log_->setFrameShape(QFrame::NoFrame);

@@ -6,6 +6,7 @@
 #include <QFileInfo>
 #include <QFormLayout>
 #include <QGridLayout>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -87,10 +88,15 @@ SetupPanel::SetupPanel(Workbench& workbench, QWidget* parent)
     headroom_->setKeyboardTracking(false);
     headroom_->setToolTip(tr("Memory of every device to leave free: predictions err by a few percent."));
     top_ = number(tr("Plans to answer with"), 1, 1000);
+    const std::pair<const char*, QWidget*> fields[] = {
+        {"model", model_},         {"cluster", cluster_},     {"devices", devices_},
+        {"batch", batch_},         {"seq_len", seq_len_},     {"precision", precision_},
+        {"optimizer", optimizer_}, {"objective", objective_}, {"headroom", headroom_}};
+    for (const auto& [key, widget] : fields)
+        widget->setObjectName(key);
     constraints_ = new ConstraintEditor(workbench);
     find_ = new QPushButton(tr("Find plans"));
     find_->setToolTip(tr("F5"));
-    find_->setDefault(true);
     cancel_ = new QPushButton(tr("Cancel"));
     cancel_->setToolTip(tr("Shift+F5"));
     facts_ = new QLabel;
@@ -132,8 +138,10 @@ SetupPanel::SetupPanel(Workbench& workbench, QWidget* parent)
     grid->addWidget(constraints_, row++, 0, 1, 4);
     label(tr("Plans"), top_, 0);
     grid->addWidget(top_, row, 1);
-    grid->addWidget(find_, row, 2);
-    grid->addWidget(cancel_, row++, 3);
+    auto* buttons = new QHBoxLayout;
+    buttons->addWidget(find_, 1);
+    buttons->addWidget(cancel_, 1);
+    grid->addLayout(buttons, row++, 2, 1, 2);
     grid->addWidget(progress_, row++, 0, 1, 4);
     grid->setRowStretch(row, 1);
     fill_scrolling(content);

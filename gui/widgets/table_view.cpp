@@ -5,12 +5,15 @@
 #include <QEvent>
 #include <QHeaderView>
 #include <QHelpEvent>
+#include <QPainter>
+#include <QScopedValueRollback>
 #include <QScrollBar>
 #include <QToolTip>
 #include <algorithm>
 
 #include "gui/item_models/value_sort.hpp"
 #include "gui/item_models/value_table.hpp"
+#include "gui/widgets/theme.hpp"
 
 namespace tw::gui {
 
@@ -30,6 +33,13 @@ TableView::TableView(const QString& name, QWidget* parent) : QTableView(parent) 
     horizontalHeader()->setMinimumSectionSize(24);
     horizontalHeader()->setSortIndicatorClearable(true);
     set_density();
+    connect(horizontalHeader(), &QHeaderView::sortIndicatorChanged, this, [this] {
+        if (stretched_ >= 0) fit_columns(stretched_);
+    });
+    // Widths that the user chose stay.
+    connect(horizontalHeader(), &QHeaderView::sectionResized, this, [this] {
+        by_hand_ = by_hand_ || (!fitting_ && (QApplication::mouseButtons() & Qt::LeftButton) != 0);
+    });
 }
 
 void TableView::set_density() {
@@ -49,7 +59,8 @@ void TableView::show_model(QAbstractItemModel* model, bool sorted) {
 
 void TableView::fit_columns(int stretched) {
     stretched_ = stretched;
-    if (model() == nullptr) return;
+    if (model() == nullptr || by_hand_) return;
+    const QScopedValueRollback fitting(fitting_, true);
     int others = 0;
     for (int c = 0; c < model()->columnCount(); ++c) {
         if (isColumnHidden(c)) continue;
@@ -57,16 +68,18 @@ void TableView::fit_columns(int stretched) {
         if (c != stretched) others += columnWidth(c);
     }
     if (stretched < 0) return;
-    // Where all does not fit, nothing but the stretched one is wider than a quarter of the view.
-    if (others + content_width(stretched) > viewport()->width()) {
+    // A third is the stretched one's, should it need so much; where the others do not fit beside that, none
+    // of them is wider than 30 % of the view.
+    const int room = viewport()->width();
+    if (others + std::min(content_width(stretched), room / 3) > room) {
         others = 0;
         for (int c = 0; c < model()->columnCount(); ++c) {
             if (isColumnHidden(c) || c == stretched) continue;
-            setColumnWidth(c, std::min(columnWidth(c), std::max(least_width(), viewport()->width() / 4)));
+            setColumnWidth(c, std::min(columnWidth(c), std::max(least_width(), room * 3 / 10)));
             others += columnWidth(c);
         }
     }
-    setColumnWidth(stretched, std::max(least_width(), viewport()->width() - others));
+    setColumnWidth(stretched, std::max(least_width(), room - others));
     horizontalScrollBar()->setValue(0);
 }
 
@@ -95,7 +108,13 @@ void TableView::copy_selection() const {
 int TableView::content_width(int column) const {
     constexpr int kRows = 40;
     const int margin = 2 * (style()->pixelMetric(QStyle::PM_FocusFrameHMargin, nullptr, this) + 1);
-    int widest = horizontalHeader()->sectionSizeHint(column);
+    const QHeaderView* header = horizontalHeader();
+    // The style leaves room for an arrow in every heading; one has it.
+    const bool sorts = header->isSortIndicatorShown() && header->sortIndicatorSection() == column;
+    int widest =
+        header->fontMetrics().horizontalAdvance(model()->headerData(column, Qt::Horizontal).toString()) +
+        2 * style()->pixelMetric(QStyle::PM_HeaderMargin, nullptr, header) +
+        (sorts ? style()->pixelMetric(QStyle::PM_HeaderMarkSize, nullptr, header) + margin : 0);
     for (int row = 0; row < std::min(kRows, model()->rowCount()); ++row) {
         const QModelIndex at = model()->index(row, column);
         const QString text = at.data().toString();
@@ -109,7 +128,7 @@ int TableView::content_width(int column) const {
 
 // Of the stretched column: some words of its longest text.
 int TableView::least_width() const {
-    const int most = fontMetrics().averageCharWidth() * 18;
+    const int most = fontMetrics().averageCharWidth() * 14;
     return std::min(most, std::max(content_width(stretched_), fontMetrics().averageCharWidth() * 8));
 }
 
@@ -126,13 +145,24 @@ void TableView::changeEvent(QEvent* event) {
 
 void TableView::resizeEvent(QResizeEvent* event) {
     QTableView::resizeEvent(event);
-    if (stretched_ >= 0 && model() != nullptr) {
-        int others = 0;
-        for (int c = 0; c < model()->columnCount(); ++c)
-            if (c != stretched_ && !isColumnHidden(c)) others += columnWidth(c);
-        setColumnWidth(stretched_, std::max(least_width(), viewport()->width() - others));
-        horizontalScrollBar()->setValue(0);
-    }
+    if (stretched_ >= 0) fit_columns(stretched_);
+}
+
+void TableView::paintEvent(QPaintEvent* event) {
+    QTableView::paintEvent(event);
+    if (!hasFocus()) return;
+    QPainter painter(viewport());
+    paint_focus(painter, viewport()->rect(), palette());
+}
+
+void TableView::focusInEvent(QFocusEvent* event) {
+    QTableView::focusInEvent(event);
+    viewport()->update();
+}
+
+void TableView::focusOutEvent(QFocusEvent* event) {
+    QTableView::focusOutEvent(event);
+    viewport()->update();
 }
 
 bool TableView::viewportEvent(QEvent* event) {

@@ -46,6 +46,24 @@ TextFace::Word& TextFace::number(int value) {
     return *numbers_[at];
 }
 
+TextFace::Word& TextFace::figures(const std::string& utf8) {
+    const auto known = words_.find(utf8);
+    if (known != words_.end()) return known->second;
+    Word whole;
+    whole.text = QString::fromStdString(utf8);
+    for (const QChar character : whole.text) {
+        const Word& part = rendered(word(QString(character).toStdString()));
+        const int right = static_cast<int>(std::lround(whole.width * scale_));
+        for (const Run& run : part.runs)
+            whole.runs.push_back({run.x + right, run.y, run.length});
+        whole.coverage.insert(whole.coverage.end(), part.coverage.begin(), part.coverage.end());
+        whole.width += part.width;
+        whole.columns = right + part.columns;
+        whole.lines = part.lines;
+    }
+    return words_[utf8] = std::move(whole);
+}
+
 TextFace::Word& TextFace::elided(const std::string& utf8, double room) {
     const double step = std::max(0.0, std::floor(room / kRoomStep));
     std::string key = utf8 + '\x1f' + std::to_string(static_cast<int>(step));
@@ -56,7 +74,8 @@ TextFace::Word& TextFace::elided(const std::string& utf8, double room) {
                 metrics.elidedText(QString::fromStdString(utf8), Qt::ElideRight, step * kRoomStep));
 }
 
-void TextFace::render(Word& word) const {
+TextFace::Word& TextFace::rendered(Word& word) const {
+    if (word.lines > 0) return word;
     // A pixel of margin: letters may reach beyond their advance.
     const QFontMetricsF metrics(font_);
     word.columns = static_cast<int>(std::ceil(word.width * scale_)) + 2;
@@ -81,10 +100,11 @@ void TextFace::render(Word& word) const {
             word.coverage.push_back(static_cast<uchar>(coverage));
         }
     }
+    return word;
 }
 
 void TextFace::draw(const Pixels& pixels, Word& word, const QRectF& place, QRgb ink) {
-    if (word.lines == 0) render(word);
+    rendered(word);
     const auto middle = [&](double at, int length) {
         return static_cast<int>(std::lround(at * scale_ - length / 2.0));
     };

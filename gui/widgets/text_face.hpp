@@ -34,6 +34,9 @@ class TextFace {
     // Words stay where they are until trim().
     Word& word(const std::string& utf8);
     Word& number(int value);
+    // Figures and single letters ("×7.81k") put together from the masks of their characters: a zoom changes
+    // all counts in every frame, and shaping and rendering one costs as much as drawing a row of tasks.
+    Word& figures(const std::string& utf8);
     // The text, or as much of it as `room` holds, with an ellipsis.
     Word& elided(const std::string& utf8, double room);
     // Blends the word in the middle of a place.
@@ -44,7 +47,7 @@ class TextFace {
 
   private:
     Word& made(std::string key, const QString& text);
-    void render(Word& word) const;
+    Word& rendered(Word& word) const;
 
     QFont font_;
     double scale_ = 1, digit_ = 0;

@@ -4,6 +4,8 @@
 #include <QPainter>
 #include <QProxyStyle>
 #include <QStyleFactory>
+#include <QStyleOption>
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -16,6 +18,19 @@ Theme chosen = Theme::System;
 class PanelStyle : public QProxyStyle {
   public:
     PanelStyle() : QProxyStyle(QStyleFactory::create("Fusion")) {}
+
+    void drawPrimitive(PrimitiveElement which, const QStyleOption* option, QPainter* painter,
+                       const QWidget* widget) const override {
+        QProxyStyle::drawPrimitive(which, option, painter, widget);
+        const bool box = which == PE_IndicatorCheckBox || which == PE_IndicatorItemViewItemCheck;
+        if (!box || !is_dark(option->palette)) return;
+        // Fusion's outline is darker than the ground, which is dark.
+        painter->save();
+        painter->setPen(option->palette.color(QPalette::PlaceholderText));
+        painter->setBrush(Qt::NoBrush);
+        painter->drawRect(QRectF(option->rect).adjusted(0.5, 0.5, -0.5, -0.5));
+        painter->restore();
+    }
 
     [[nodiscard]] QIcon standardIcon(StandardPixmap which, const QStyleOption* option,
                                      const QWidget* widget) const override {
@@ -123,6 +138,23 @@ bool is_dark(const QPalette& palette) {
     return palette.color(QPalette::Base).lightnessF() < 0.5;
 }
 
+double contrast(const QColor& a, const QColor& b) {
+    const auto linear = [](double c) {
+        return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+    };
+    const auto luminance = [&](const QColor& c) {
+        return 0.2126 * linear(c.redF()) + 0.7152 * linear(c.greenF()) + 0.0722 * linear(c.blueF());
+    };
+    const double x = luminance(a), y = luminance(b);
+    return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
+}
+
+QColor focus_colour(const QPalette& palette) {
+    const QColor highlight = palette.color(QPalette::Highlight);
+    if (contrast(highlight, palette.color(QPalette::Base)) >= 3) return highlight;
+    return {QLatin1String(is_dark(palette) ? "#6cb2ff" : "#0b62c4")};
+}
+
 Tones tones(const QPalette& palette) {
     const bool dark = is_dark(palette);
     Tones t;
@@ -134,7 +166,7 @@ Tones tones(const QPalette& palette) {
     t.grid = dark ? QColor("#2c3138") : QColor("#e5e7eb");
     t.frame = dark ? QColor("#4a525c") : QColor("#b9c0ca");
     t.track = dark ? QColor("#22272d") : QColor("#f3f4f6");
-    t.selection = palette.color(QPalette::Highlight);
+    t.selection = focus_colour(palette);
     return t;
 }
 
@@ -143,14 +175,18 @@ QColor series_colour(std::size_t index, const QPalette& palette) {
     return {QLatin1String(colours[index % colours.size()])};
 }
 
+void paint_focus(QPainter& painter, const QRect& view, const QPalette& palette) {
+    painter.save();
+    painter.setRenderHint(QPainter::Antialiasing, false);
+    painter.setBrush(Qt::NoBrush);
+    painter.setPen(QPen(focus_colour(palette), 1));
+    painter.drawRect(view.adjusted(0, 0, -1, -1));
+    painter.restore();
+}
+
 QColor text_on(const QColor& fill) {
-    // Relative luminance, WCAG 2.1.
-    const auto linear = [](double c) {
-        return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
-    };
-    const double luminance =
-        0.2126 * linear(fill.redF()) + 0.7152 * linear(fill.greenF()) + 0.0722 * linear(fill.blueF());
-    return luminance > 0.179 ? QColor("#111418") : QColor("#ffffff");
+    const QColor dark("#111418"), light("#ffffff");
+    return contrast(dark, fill) >= contrast(light, fill) ? dark : light;
 }
 
 }  // namespace tw::gui

@@ -5,7 +5,8 @@
 #include <QColor>
 #include <QPalette>
 
-class QApplication;
+class QPainter;
+class QRect;
 
 namespace tw::gui {
 
@@ -21,9 +22,16 @@ struct Tones {
 };
 [[nodiscard]] Tones tones(const QPalette& palette);
 
+// WCAG 2.1's contrast ratio, 1 to 21.
+[[nodiscard]] double contrast(const QColor& a, const QColor& b);
+// The palette's highlight, or one like it that is seen (3:1) on the palette's base.
+[[nodiscard]] QColor focus_colour(const QPalette& palette);
+
 // Series of plots, stacked parts, groups: Okabe and Ito 2008, "Color Universal Design", lightened on dark.
 [[nodiscard]] QColor series_colour(std::size_t index, const QPalette& palette);
 // Text that is legible on a fill.
 [[nodiscard]] QColor text_on(const QColor& fill);
+// The frame of a view that we paint ourselves and that has the keyboard focus.
+void paint_focus(QPainter& painter, const QRect& view, const QPalette& palette);
 
 }  // namespace tw::gui

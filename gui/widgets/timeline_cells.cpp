@@ -45,10 +45,15 @@ bool dark_at(Pattern pattern, int x, const Line& line, int s) {
     return false;
 }
 
+// Dashed lines: 4 pixels, then none for 2.
+bool dash_at(int y, double scale) {
+    return static_cast<int>(y / scale) % 6 < 4;
+}
+
 class RowRaster {
   public:
-    RowRaster(const Pixels& image, const CellRow& row, const TimelineStyle& style)
-        : image_(image), row_(row), style_(style), scale_(image.scale) {
+    RowRaster(const Pixels& image, const CellRow& row, const TimelineStyle& style, const Ground& ground)
+        : image_(image), row_(row), style_(style), ground_(ground), scale_(image.scale) {
         top_ = image.device(row.rect.top());
         bottom_ = image.device(row.rect.bottom());
         left_ = std::max(image.left, image.device(row.rect.left()));
@@ -60,8 +65,8 @@ class RowRaster {
 
     void draw() {
         if (right_ <= left_ || bottom_ <= top_) return;
+        if (std::ranges::all_of(row_.cells, &Cell::merged)) return draw_merged();
         find_spans();
-        if (spans_.empty()) return;
         // The first line of every look is drawn, the others copy it.
         const auto bytes = static_cast<std::size_t>(right_ - left_) * sizeof(QRgb);
         std::array<int, kPeriod> drawn{};
@@ -79,6 +84,7 @@ class RowRaster {
             }
             draw_line(pixels, line, y);
         }
+        draw_dashes();
     }
 
   private:
@@ -87,8 +93,41 @@ class RowRaster {
         QRgb fill, dark;
         Pattern pattern;
         TaskKind kind;
-        bool merged, outlined;
+        bool merged;
+        int seam;  // device pixels of the ground at its beginning, so that neighbours are told apart
+        [[nodiscard]] bool outlined(int stripe) const { return !merged && x1 - x0 >= 4 * stripe; }
     };
+
+    // Nothing but columns of tasks: two lines take turns, and every column is looked at once.
+    void draw_merged() {
+        const auto width = static_cast<std::size_t>(right_ - left_);
+        std::array<std::vector<QRgb>, 2> lines;
+        lines[0].resize(width);
+        draw_track(lines[0].data());
+        lines[1] = lines[0];
+        const double origin = row_.rect.left() * scale_ - left_;
+        const int shift = stripe_ == 2 ? 1 : 0;
+        for (std::size_t c = 0; c < row_.cells.size(); ++c) {
+            const Cell& cell = row_.cells[c];
+            const KindStyle& kind = style_.of(cell.kind);
+            const QRgb fill = row_.pale != nullptr && (*row_.pale)[c] ? kind.pale : kind.fill;
+            const double begin = cell.x0 * scale_ + origin, end = cell.x1 * scale_ + origin;
+            if (end <= 0 || begin >= right_ - left_) continue;
+            const int from = std::min(static_cast<int>(std::max(0.0, begin) + 0.5), right_ - left_ - 1);
+            const int to = std::clamp(static_cast<int>(end + 0.5), from + 1, right_ - left_);
+            for (int x = from; x < to; ++x) {
+                const auto at = static_cast<std::size_t>(x);
+                const bool odd = (((x + left_) >> shift) & 1) != 0;
+                lines[0][at] = odd ? kind.dark : fill;
+                lines[1][at] = odd ? fill : kind.dark;
+            }
+        }
+        for (int y = std::max(image_.top, top_); y < std::min(bottom_, image_.bottom); ++y)
+            std::memcpy(image_.line(y) + left_,
+                        lines[static_cast<std::size_t>(((y - top_) % kPeriod) >> shift & 1)].data(),
+                        width * sizeof(QRgb));
+        draw_dashes();
+    }
 
     void find_spans() {
         spans_.reserve(row_.cells.size());
@@ -115,7 +154,7 @@ class RowRaster {
             span.pattern = kind.pattern;
             span.kind = cell.kind;
             span.merged = cell.merged;
-            span.outlined = !cell.merged && span.x1 - span.x0 >= 4 * stripe_;
+            span.seam = span.outlined(stripe_) ? stripe_ : !span.merged && to - from >= 3 ? 1 : 0;
             // Lines that look alike are drawn once: how many looks are there?
             if (span.merged) {
                 period_ = std::max(period_, 2 * stripe_);
@@ -129,7 +168,29 @@ class RowRaster {
         }
     }
 
+    // Where no task is.
+    void draw_dashes() const {
+        for (const Ground::Line& dashes : ground_.lines) {
+            if (!dashes.dashed) continue;
+            for (int y = std::max(image_.top, top_); y < std::min(bottom_, image_.bottom); ++y) {
+                if (!dash_at(y, scale_)) continue;
+                QRgb* const pixels = image_.line(y);
+                for (int x = std::max(left_, dashes.x0); x < std::min(right_, dashes.x1); ++x)
+                    if (pixels[x] == ground_.track) pixels[x] = dashes.on_track;
+            }
+        }
+    }
+
+    void draw_track(QRgb* pixels) const {
+        std::fill(pixels, pixels + (right_ - left_), ground_.track);
+        for (const Ground::Line& across : ground_.lines)
+            if (!across.dashed)
+                for (int x = std::max(left_, across.x0); x < std::min(right_, across.x1); ++x)
+                    pixels[x - left_] = across.on_track;
+    }
+
     void draw_line(QRgb* pixels, const Line& line, int y) const {
+        draw_track(pixels);
         const bool lower = y - top_ >= (bottom_ - top_) / 2;
         for (const Span& span : spans_) {
             QRgb fill = span.fill;
@@ -139,9 +200,8 @@ class RowRaster {
                 // A merged column: a checker of its colour and a darker one, whatever its kind.
                 const int shift = stripe_ - 1;
                 const int odd = line.phase >> shift;
-                const std::array<QRgb, 2> both = {span.fill, span.dark};
                 for (int x = span.x0; x < span.x1; ++x)
-                    pixels[x] = both[static_cast<std::size_t>((((x + left_) >> shift) + odd) & 1)];
+                    pixels[x] = ((((x + left_) >> shift) + odd) & 1) != 0 ? span.dark : span.fill;
                 continue;
             }
             switch (span.pattern) {
@@ -155,20 +215,20 @@ class RowRaster {
                 case Pattern::Hollow:
                     std::fill(pixels + span.x0, pixels + span.x1,
                               y == top_ || y == bottom_ - 1 ? span.dark : fill);
-                    if (span.outlined) pixels[span.x1 - 1] = span.dark;
+                    if (span.outlined(stripe_)) pixels[span.x1 - 1] = span.dark;
                     break;
                 default:
                     for (int x = span.x0; x < span.x1; ++x)
                         pixels[x] = dark_at(span.pattern, x + left_, line, stripe_) ? span.dark : fill;
             }
-            // A seam between neighbours.
-            if (span.outlined) std::fill(pixels + span.x0, pixels + span.x0 + stripe_, background_);
+            std::fill(pixels + span.x0, pixels + span.x0 + span.seam, background_);
         }
     }
 
     const Pixels& image_;
     const CellRow& row_;
     const TimelineStyle& style_;
+    const Ground& ground_;
     double scale_;
     int top_ = 0, bottom_ = 0, left_ = 0, right_ = 0, bar_ = 1, stripe_ = 1;
     QRgb background_ = 0;
@@ -248,8 +308,31 @@ void draw_shape(QPainter& painter, const QRectF& rect, TaskKind kind, bool pale,
 
 }  // namespace
 
-void draw_cells(const Pixels& pixels, const CellRow& row, const TimelineStyle& style) {
-    RowRaster(pixels, row, style).draw();
+void Ground::add_line(const Pixels& pixels, double x, const QColor& colour, bool dashed) {
+    const auto over = [&](QRgb ground) {
+        const auto mix = [&](int under, int ink) { return under + (ink - under) * colour.alpha() / 255; };
+        return qRgb(mix(qRed(ground), colour.red()), mix(qGreen(ground), colour.green()),
+                    mix(qBlue(ground), colour.blue()));
+    };
+    const int left = pixels.device(x);
+    lines.push_back({left, std::max(left + 1, pixels.device(x + 1)), over(track), over(background), dashed});
+}
+
+void Ground::fill(const Pixels& pixels, double top, double bottom) const {
+    const int last = std::min(pixels.bottom, pixels.device(bottom));
+    for (int y = std::max(pixels.top, pixels.device(top)); y < last; ++y) {
+        QRgb* const at = pixels.line(y);
+        std::fill(at + pixels.left, at + pixels.right, background);
+        for (const Line& line : lines) {
+            if (line.dashed && !dash_at(y, pixels.scale)) continue;
+            for (int x = std::max(pixels.left, line.x0); x < std::min(pixels.right, line.x1); ++x)
+                at[x] = line.between;
+        }
+    }
+}
+
+void draw_cells(const Pixels& pixels, const CellRow& row, const TimelineStyle& style, const Ground& ground) {
+    RowRaster(pixels, row, style, ground).draw();
 }
 
 void draw_cells(QPainter& painter, const CellRow& row, const TimelineStyle& style) {
@@ -269,7 +352,7 @@ void draw_cells(QPainter& painter, const CellRow& row, const TimelineStyle& styl
         const double from = std::clamp(row.rect.left() + cell.x0, row.rect.left(), row.rect.right());
         const double to = std::clamp(row.rect.left() + x1, row.rect.left(), row.rect.right());
         if (to <= from) continue;
-        const double seam = !cell.merged && to - from >= 4 ? 1 : 0;
+        const double seam = cell.merged || to - from < 3 ? 0 : to - from < 4 ? 0.5 : 1;
         draw_shape(painter, QRectF(from + seam, row.rect.top(), to - from - seam, row.rect.height()),
                    cell.kind, pale, cell.merged, style);
     }

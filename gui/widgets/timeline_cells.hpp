@@ -1,6 +1,7 @@
 // Draws the cells of one row: straight into the pixels of an image (the screen), or as shapes (SVG, PDF).
 #pragma once
 
+#include <QColor>
 #include <QRectF>
 #include <span>
 #include <vector>
@@ -19,8 +20,25 @@ struct CellRow {
     QRectF rect;                              // where the row lies; cells' x counts from its left edge
 };
 
-// What lies outside the pixels is left out.
-void draw_cells(const Pixels& pixels, const CellRow& row, const TimelineStyle& style);
+// What is under the cells: the colour of tracks, that between them, and lines from top to bottom.
+struct Ground {
+    struct Line {
+        int x0, x1;  // device pixels
+        QRgb on_track, between;
+        bool dashed;
+    };
+
+    // Lines in the view's pixels; `colour` may be translucent.
+    void add_line(const Pixels& pixels, double x, const QColor& colour, bool dashed);
+    // Between tracks, from one height to another.
+    void fill(const Pixels& pixels, double top, double bottom) const;
+
+    QRgb track = 0, background = 0;
+    std::vector<Line> lines;
+};
+
+// The track and its cells; every pixel is written once. What lies outside the pixels is left out.
+void draw_cells(const Pixels& pixels, const CellRow& row, const TimelineStyle& style, const Ground& ground);
 void draw_cells(QPainter& painter, const CellRow& row, const TimelineStyle& style);
 // A sample of a kind, for legends.
 void draw_sample(QPainter& painter, const QRectF& rect, TaskKind kind, const TimelineStyle& style);

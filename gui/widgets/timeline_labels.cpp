@@ -26,7 +26,8 @@ QFont label_font(const TimelineStyle& style, double row_height) {
 }
 
 void find_labels(const TraceModel& model, const TimelineStyle& style, const QRectF& rect, double width,
-                 const std::vector<Cell>& cells, TextFace& face, std::vector<Label>& labels) {
+                 const std::vector<Cell>& cells, const std::vector<MergedRun>& runs, TextFace& face,
+                 std::vector<Label>& labels) {
     const double digit = face.digit();
     const bool own = model.source() != nullptr;
     const auto add = [&](double x0, double x1, TaskKind kind, TextFace::Word& word) {
@@ -39,8 +40,13 @@ void find_labels(const TraceModel& model, const TimelineStyle& style, const QRec
         }
         labels.push_back(label);
     };
-    for (const Cell& cell : cells) {
-        if (cell.merged) continue;
+    auto run_ahead = runs.begin();
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+        if (run_ahead != runs.end() && c == run_ahead->first) {
+            c = run_ahead++->last - 1;
+            continue;
+        }
+        const Cell& cell = cells[c];
         const double x0 = rect.left() + std::max(0.0, cell.x0) + 1;
         const double x1 = rect.left() + std::min(width, cell.x1);
         const double space = x1 - x0;
@@ -64,12 +70,12 @@ void find_labels(const TraceModel& model, const TimelineStyle& style, const QRec
         }
     }
     if (rect.height() + 2 < kCounted) return;
-    for (const MergedRun& run : merged_runs(cells)) {
+    for (const MergedRun& run : runs) {
         if (run.count < 2) continue;
         const double x0 = rect.left() + std::max(0.0, cells[run.first].x0);
         const double x1 = rect.left() + std::min(width, cells[run.last - 1].x1);
         if (x1 - x0 < 3 * digit + 10) continue;
-        TextFace::Word& count = face.word("×" + format_count(static_cast<std::int64_t>(run.count)));
+        TextFace::Word& count = face.figures("×" + format_count(static_cast<std::int64_t>(run.count)));
         const double room = count.width + 6;
         if (room + 4 > x1 - x0) continue;
         const QRectF place((x0 + x1 - room) / 2, rect.top() + 3, room, rect.height() - 6);

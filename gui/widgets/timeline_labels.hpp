@@ -25,7 +25,8 @@ struct Label {
 QFont label_font(const TimelineStyle& style, double row_height);
 // Of the cells of a row that lies at `rect`, in a window that is `width` pixels wide.
 void find_labels(const TraceModel& model, const TimelineStyle& style, const QRectF& rect, double width,
-                 const std::vector<Cell>& cells, TextFace& face, std::vector<Label>& labels);
+                 const std::vector<Cell>& cells, const std::vector<MergedRun>& runs, TextFace& face,
+                 std::vector<Label>& labels);
 void draw_labels(const Pixels& pixels, TextFace& face, const std::vector<Label>& labels);
 void draw_labels(QPainter& painter, const TextFace& face, const std::vector<Label>& labels);
 

@@ -78,6 +78,10 @@ QRectF TimelineScene::rect_of(const TrackRow& row) const {
     return rect.intersects(area) ? rect : QRectF();
 }
 
+QRectF TimelineScene::track_of(const TrackRow& row) const {
+    return rect_of(row).adjusted(0, 1, 0, -1);
+}
+
 const TrackRow* TimelineScene::row_of_lane(std::uint32_t lane) const {
     for (const TrackRow& row : layout.pinned)
         if (row.lane == lane && row.has_lane()) return &row;
@@ -176,6 +180,7 @@ void TimelineScene::find_cells(DrawnRow& drawn) const {
     drawn.cells.clear();
     drawn.pale.clear();
     cells_of(*model, row.lane, window, drawn.cells);
+    drawn.runs = merged_runs(drawn.cells);
     const std::vector<std::uint16_t>& stages = chunks[model->lanes()[row.lane].rank];
     if (stages.size() < 2) return;
     drawn.pale.resize(drawn.cells.size());
@@ -194,53 +199,95 @@ const std::vector<Cell>& TimelineScene::cells_in(const TrackRow& row, std::vecto
     return scratch;
 }
 
-void TimelineScene::draw_rows(QPainter& painter, QImage* image, bool pinned_ones) const {
-    const std::size_t first = drawn_count_;
-    const QRectF area = pinned_ones ? pinned() : plot();
+// Where the ruler's ticks go on as lines, and where steps end.
+void TimelineScene::each_grid_line(
+    const std::function<void(double x, const QColor& colour, bool dashed)>& line) const {
+    TimeWindow shown = window;
+    shown.begin -= shift;
+    shown.end -= shift;
+    const double left = ruler().left();
+    for (const TimeTick& tick :
+         time_ticks(*model, shown, options.time_format, options.time_format == TimeFormat::OfStep ? 130 : 90))
+        line(left + std::floor(tick.x), style.grid, false);
+    QColor colour = style.alarm;
+    colour.setAlpha(150);
+    for (const SimTime end : model->step_ends()) {
+        const double x = std::floor(window.x(end));
+        if (x > 0 && x < window.width) line(left + x, colour, true);
+    }
+}
+
+// The tracks of an area as shapes, and the lines across them.
+void TimelineScene::paint_ground(QPainter& painter, const QRectF& area, bool pinned_ones) const {
+    each_visible_row([&](const TrackRow& row) {
+        if (row.pinned == pinned_ones && row.has_lane()) painter.fillRect(track_of(row), style.track);
+    });
+    each_grid_line([&](double x, const QColor& colour, bool dashed) {
+        painter.setPen(QPen(colour, 1, dashed ? Qt::DashLine : Qt::SolidLine));
+        painter.drawLine(QPointF(x + 0.5, area.top()), QPointF(x + 0.5, area.bottom()));
+    });
+}
+
+void TimelineScene::draw_rows(QPainter& painter, const QRectF& area, bool pinned_ones) const {
+    paint_ground(painter, area, pinned_ones);
+    std::vector<Label> labels;
     each_visible_row([&](const TrackRow& row) {
         if (row.pinned != pinned_ones) return;
         if (row.track.kind == TrackKind::Node) return paint_node(painter, row, rect_of(row));
+        DrawnRow drawn{&row, {}, {}, {}};
+        find_cells(drawn);
+        draw_cells(painter, drawn.cell_row(track_of(row)), style);
+        TextFace& face = face_of(row.height, 1);
+        labels.clear();
+        find_labels(*model, style, track_of(row), window.width, drawn.cells, drawn.runs, face, labels);
+        draw_labels(painter, face, labels);
+    });
+}
+
+void TimelineScene::draw_rows(QPainter& painter, QImage& image, const QRectF& area, bool pinned_ones) const {
+    const Pixels pixels(image, area);
+    Ground ground;
+    ground.track = style.track.rgb();
+    ground.background = style.background.rgb();
+    each_grid_line(
+        [&](double x, const QColor& colour, bool dashed) { ground.add_line(pixels, x, colour, dashed); });
+    const std::size_t first = drawn_count_;
+    double y = area.top();
+    each_visible_row([&](const TrackRow& row) {
+        if (row.pinned != pinned_ones || !row.has_lane()) return;
         if (drawn_.size() == drawn_count_) drawn_.emplace_back();
         drawn_[drawn_count_++].row = &row;
+        ground.fill(pixels, y, track_of(row).top());
+        y = track_of(row).bottom();
     });
-    const auto row_of = [&](const DrawnRow& drawn) {
-        return CellRow{drawn.cells, drawn.pale.empty() ? nullptr : &drawn.pale,
-                       rect_of(*drawn.row).adjusted(0, 1, 0, -1)};
+    ground.fill(pixels, y, area.bottom());
+    each_visible_row([&](const TrackRow& row) {
+        if (row.pinned == pinned_ones && row.track.kind == TrackKind::Node)
+            paint_node(painter, row, rect_of(row));
+    });
+    const auto draw = [&](std::size_t n) {
+        DrawnRow& drawn = drawn_[first + n];
+        find_cells(drawn);
+        draw_cells(pixels, drawn.cell_row(track_of(*drawn.row)), style, ground);
     };
-    if (image != nullptr) {
-        const Pixels pixels(*image, area);
-        const auto draw = [&](std::size_t n) {
-            DrawnRow& drawn = drawn_[first + n];
-            find_cells(drawn);
-            draw_cells(pixels, row_of(drawn), style);
-        };
-        const std::size_t rows = drawn_count_ - first;
-        const double tasks = static_cast<double>(model->size()) *
-                             std::min(1.0, static_cast<double>(window.span()) /
-                                               static_cast<double>(model->end() - model->begin()));
-        // Waking a thread costs as much as drawing about a thousand tasks.
-        if (tasks * static_cast<double>(rows) < kWorthThreads * static_cast<double>(model->lanes().size())) {
-            for (std::size_t n = 0; n < rows; ++n)
-                draw(n);
-        } else {
-            in_parallel(rows, draw);
-        }
+    const std::size_t rows = drawn_count_ - first;
+    const double tasks = static_cast<double>(model->size()) *
+                         std::min(1.0, static_cast<double>(window.span()) /
+                                           static_cast<double>(model->end() - model->begin()));
+    // Waking a thread costs as much as drawing about a thousand tasks.
+    if (tasks * static_cast<double>(rows) < kWorthThreads * static_cast<double>(model->lanes().size())) {
+        for (std::size_t n = 0; n < rows; ++n)
+            draw(n);
+    } else {
+        in_parallel(rows, draw);
     }
     std::vector<Label> labels;
     for (std::size_t n = first; n < drawn_count_; ++n) {
-        DrawnRow& drawn = drawn_[n];
-        if (image == nullptr) {
-            find_cells(drawn);
-            draw_cells(painter, row_of(drawn), style);
-        }
-        TextFace& face = face_of(drawn.row->height, image != nullptr ? image->devicePixelRatio() : 1);
+        const DrawnRow& drawn = drawn_[n];
+        TextFace& face = face_of(drawn.row->height, image.devicePixelRatio());
         labels.clear();
-        find_labels(*model, style, row_of(drawn).rect, window.width, drawn.cells, face, labels);
-        if (image != nullptr) {
-            draw_labels(Pixels(*image, area), face, labels);
-        } else {
-            draw_labels(painter, face, labels);
-        }
+        find_labels(*model, style, track_of(*drawn.row), window.width, drawn.cells, drawn.runs, face, labels);
+        draw_labels(pixels, face, labels);
     }
 }
 
@@ -254,38 +301,16 @@ void TimelineScene::paint_rows(QPainter& painter, QImage* image) const {
     drawn_count_ = 0;
     for (const RowFace& known : faces_)
         known.face->trim();
-    const auto in = [&](bool above) {
+    for (const bool above : {false, true}) {
         const QRectF area = above ? pinned() : plot();
-        if (area.isEmpty()) return;
+        if (area.isEmpty()) continue;
         painter.setClipRect(area);
-        if (image != nullptr) painter.fillRect(area, style.background);
-        each_visible_row([&](const TrackRow& row) {
-            if (row.pinned == above && row.has_lane())
-                painter.fillRect(rect_of(row).adjusted(0, 1, 0, -1), style.track);
-        });
-        painter.setPen(QPen(style.grid, 1));
-        // Below the ruler's.
-        TimeWindow shown = window;
-        shown.begin -= shift;
-        shown.end -= shift;
-        for (const TimeTick& tick : time_ticks(*model, shown, options.time_format,
-                                               options.time_format == TimeFormat::OfStep ? 130 : 90)) {
-            const double x = area.left() + std::floor(tick.x) + 0.5;
-            painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
+        if (image != nullptr) {
+            draw_rows(painter, *image, area, above);
+        } else {
+            draw_rows(painter, area, above);
         }
-        // Where steps end.
-        QColor step_line = style.alarm;
-        step_line.setAlpha(150);
-        painter.setPen(QPen(step_line, 1, Qt::DashLine));
-        for (const SimTime end : model->step_ends()) {
-            const double x = area.left() + std::floor(window.x(end)) + 0.5;
-            if (x > area.left() && x < area.right())
-                painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
-        }
-        draw_rows(painter, image, above);
-    };
-    in(false);
-    in(true);
+    }
     painter.restore();
 }
 

@@ -5,6 +5,7 @@
 #include <QRectF>
 #include <QSizeF>
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "gui/view/track_layout.hpp"
 #include "gui/view/view_state.hpp"
 #include "gui/widgets/text_face.hpp"
+#include "gui/widgets/timeline_cells.hpp"
 #include "gui/widgets/timeline_style.hpp"
 
 class QPainter;
@@ -27,7 +29,12 @@ namespace tw::gui {
 struct DrawnRow {
     const TrackRow* row = nullptr;
     std::vector<Cell> cells;
+    std::vector<MergedRun> runs;
     std::vector<bool> pale;  // by cell; empty: none
+
+    [[nodiscard]] CellRow cell_row(const QRectF& rect) const {
+        return {cells, pale.empty() ? nullptr : &pale, rect};
+    }
 };
 
 struct TimelineScene {
@@ -86,7 +93,11 @@ struct TimelineScene {
     void find_cells(DrawnRow& drawn) const;
     // The row's cells in the window: those that were drawn, else found anew into `scratch`.
     const std::vector<Cell>& cells_in(const TrackRow& row, std::vector<Cell>& scratch) const;
-    void draw_rows(QPainter& painter, QImage* image, bool pinned_ones) const;
+    [[nodiscard]] QRectF track_of(const TrackRow& row) const;  // rect_of without the lines between rows
+    void each_grid_line(const std::function<void(double x, const QColor& colour, bool dashed)>& line) const;
+    void paint_ground(QPainter& painter, const QRectF& area, bool pinned_ones) const;
+    void draw_rows(QPainter& painter, const QRectF& area, bool pinned_ones) const;  // as shapes
+    void draw_rows(QPainter& painter, QImage& image, const QRectF& area, bool pinned_ones) const;
     TextFace& face_of(double row_height, double scale) const;
     void paint_node(QPainter& painter, const TrackRow& row, const QRectF& rect) const;
     void paint_name(QPainter& painter, const TrackRow& row, const QRectF& clip) const;

@@ -3,6 +3,7 @@
 
 #include <QAccessible>
 #include <QFontMetricsF>
+#include <QPainter>
 #include <QScrollBar>
 #include <QThreadPool>
 #include <algorithm>
@@ -29,6 +30,17 @@ TimeLimits TimelineView::State::limits() const {
 void TimelineView::State::dirty() {
     image_dirty = frame_dirty = true;
     view.viewport()->update();
+}
+
+void TimelineView::State::draw(QImage& onto) {
+    QPainter painter(&onto);
+    scene.paint_rows(painter, &onto);
+    painter.setRenderHint(QPainter::Antialiasing, true);
+    if (frame_dirty) {
+        scene.paint_frame(painter);
+    } else {
+        scene.paint_ruler(painter);
+    }
 }
 
 void TimelineView::State::set_window(TimeWindow window) {

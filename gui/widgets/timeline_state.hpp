@@ -33,6 +33,7 @@ struct TimelineView::State {
 
     QImage image;             // rows and frame, in device pixels
     bool image_dirty = true;  // rows and ruler must be drawn again
+    bool image_stale = true;  // they were, but into the window
     bool frame_dirty = true;  // names and legend too
 
     std::shared_ptr<DerivedMailbox> mailbox;
@@ -64,7 +65,8 @@ struct TimelineView::State {
     void relayout();                     // after tracks or size changed
     void restyle();
     void sync_bars();
-    void dirty();  // everything must be drawn again
+    void dirty();             // everything must be drawn again
+    void draw(QImage& onto);  // rows and ruler; names and legend where they must be
     void start_deriving();
     // Runs a change and tells the undo stack what it did.
     void change(ViewChange what, const std::function<void()>& edit);

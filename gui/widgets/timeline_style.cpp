@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/widgets/theme.hpp"
 #include "plan/trace/svg_canvas.hpp"
 
 namespace tw::gui {
@@ -16,13 +17,6 @@ QColor named(std::string_view name) {
 QColor mixed(QColor a, QColor b, double share_of_b) {
     const auto mix = [&](int x, int y) { return static_cast<int>(std::lround(x + (y - x) * share_of_b)); };
     return {mix(a.red(), b.red()), mix(a.green(), b.green()), mix(a.blue(), b.blue())};
-}
-
-double luminance(QColor c) {
-    const auto linear = [](double v) {
-        return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
-    };
-    return 0.2126 * linear(c.redF()) + 0.7152 * linear(c.greenF()) + 0.0722 * linear(c.blueF());
 }
 
 Pattern pattern_of(TaskKind kind) {
@@ -76,24 +70,15 @@ QColor base_colour(TaskKind kind) {
 
 }  // namespace
 
-double contrast(QColor a, QColor b) {
-    const double x = luminance(a);
-    const double y = luminance(b);
-    return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
-}
-
 TimelineStyle make_timeline_style(const QPalette& palette, const QFont& font) {
     TimelineStyle style;
     style.background = palette.color(QPalette::Base);
     style.ink = palette.color(QPalette::Text);
-    style.dark = luminance(style.background) < luminance(style.ink);
+    style.dark = is_dark(palette);
     style.track = mixed(style.background, style.ink, 0.05);
     style.grid = mixed(style.background, style.ink, 0.16);
     style.faint = mixed(style.ink, style.background, 0.28);
-    style.accent = palette.color(QPalette::Highlight);
-    if (contrast(style.accent, style.background) < 3)
-        style.accent = QColor(style.dark ? "#6cb2ff" : "#0b62c4");
-    style.focus = style.accent;
+    style.accent = style.focus = focus_colour(palette);
     style.alarm = QColor(style.dark ? "#ff8a5c" : "#c2410c");
     style.bubble = QColor(style.dark ? "#8d96a5" : "#7a8494");
     style.exposed = QColor(style.dark ? "#ff9d6b" : "#b84a00");

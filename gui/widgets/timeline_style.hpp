@@ -43,7 +43,5 @@ struct TimelineStyle {
 TimelineStyle make_timeline_style(const QPalette& palette, const QFont& font);
 // Of stacked memory categories; repeats after eight.
 QColor category_colour(std::size_t category, bool dark);
-// WCAG 2.1's contrast ratio, 1 to 21.
-double contrast(QColor a, QColor b);
 
 }  // namespace tw::gui

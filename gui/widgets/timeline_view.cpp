@@ -6,10 +6,31 @@
 #include <QScrollBar>
 #include <algorithm>
 
-#include "gui/widgets/picture_file.hpp"
+#include "gui/widgets/theme.hpp"
 #include "gui/widgets/timeline_state.hpp"
 
 namespace tw::gui {
+namespace {
+
+// The part of the window's own picture that a painter's widget covers; null where it has none in memory. To
+// draw into it spares a frame the copy of all its pixels.
+QImage image_below(const QPainter& painter, const QSize& pixels, double ratio) {
+    const auto* whole = dynamic_cast<const QImage*>(painter.paintEngine()->paintDevice());
+    if (whole == nullptr || whole->devicePixelRatio() != ratio ||
+        (whole->format() != QImage::Format_RGB32 && whole->format() != QImage::Format_ARGB32_Premultiplied))
+        return {};
+    const QTransform place = painter.deviceTransform();
+    const QRect part(QPointF(place.dx(), place.dy()).toPoint(), pixels);
+    if (!whole->rect().contains(part)) return {};
+    // Never a copy of its own, as bits() might make.
+    auto* const first = const_cast<uchar*>(whole->constScanLine(part.top())) +
+                        part.left() * static_cast<qsizetype>(sizeof(QRgb));
+    QImage image(first, pixels.width(), pixels.height(), whole->bytesPerLine(), QImage::Format_RGB32);
+    image.setDevicePixelRatio(ratio);
+    return image;
+}
+
+}  // namespace
 
 TimelineView::TimelineView(QWidget* parent)
     : QAbstractScrollArea(parent), s_(std::make_unique<State>(*this)) {
@@ -104,6 +125,10 @@ SimTime TimelineView::visible_end() const {
 
 void TimelineView::set_visible(SimTime begin, SimTime end) {
     s_->set_window({begin, std::max(end, begin + 1), s_->scene.window.width});
+}
+
+void TimelineView::show_span(SimTime begin, SimTime end) {
+    s_->change(ViewChange::Time, [&] { set_visible(begin, end); });
 }
 
 void TimelineView::set_cursor_time(std::optional<SimTime> time) {
@@ -205,6 +230,7 @@ bool TimelineView::derived_ready() const {
 
 QSizeF TimelineView::size_of_all_rows() const {
     const TimelineScene& scene = s_->scene;
+    if (scene.model == nullptr) return viewport()->size();
     const double width = std::max(400.0, scene.size.width());
     return {width, scene.ruler_height + scene.layout.pinned_height + scene.layout.height + 4 +
                        (scene.options.legend ? scene.legend_height : 0)};
@@ -226,14 +252,7 @@ void TimelineView::paint(QPainter& painter, const QSizeF& size, bool all_rows) c
     scene.paint(painter);
 }
 
-bool TimelineView::export_picture(const QString& path, QString* error) const {
-    const QSizeF size = size_of_all_rows();
-    const QString title = s_->model() == nullptr ? QString() : QString::fromStdString(s_->model()->title());
-    return write_picture(
-        path, size, title, [&](QPainter& painter) { paint(painter, size, true); }, error);
-}
-
-void TimelineView::paintEvent(QPaintEvent*) {
+void TimelineView::paintEvent(QPaintEvent* event) {
     QPainter painter(viewport());
     TimelineScene& scene = s_->scene;
     if (scene.model == nullptr) {
@@ -247,18 +266,20 @@ void TimelineView::paintEvent(QPaintEvent*) {
         s_->image.setDevicePixelRatio(ratio);
         s_->image_dirty = s_->frame_dirty = true;
     }
-    if (s_->image_dirty) {
-        QPainter onto(&s_->image);
-        scene.paint_rows(onto, &s_->image);
-        onto.setRenderHint(QPainter::Antialiasing, true);
-        if (s_->frame_dirty) {
-            scene.paint_frame(onto);
-        } else {
-            scene.paint_ruler(onto);
-        }
-        s_->image_dirty = s_->frame_dirty = false;
+    QImage window = s_->image_dirty && !s_->frame_dirty ? image_below(painter, pixels, ratio) : QImage();
+    if (!window.isNull() && event->region() == QRegion(viewport()->rect())) {
+        for (const QRectF& kept : {scene.names(), scene.legend()})
+            if (!kept.isEmpty())
+                painter.drawImage(kept.topLeft(), s_->image,
+                                  QRectF(kept.topLeft() * ratio, kept.size() * ratio));
+        s_->draw(window);
+        s_->image_dirty = false;
+        s_->image_stale = true;
+    } else {
+        if (s_->image_dirty || s_->image_stale) s_->draw(s_->image);
+        s_->image_dirty = s_->image_stale = s_->frame_dirty = false;
+        painter.drawImage(0, 0, s_->image);
     }
-    painter.drawImage(0, 0, s_->image);
     scene.paint_overlays(painter);
     if (s_->drag == State::Drag::Box) {
         painter.setPen(QPen(scene.style.accent, 1.5));
@@ -267,11 +288,7 @@ void TimelineView::paintEvent(QPaintEvent*) {
         painter.setBrush(wash);
         painter.drawRect(QRectF(s_->press, s_->last).normalized().intersected(QRectF(scene.plot())));
     }
-    if (hasFocus()) {
-        painter.setBrush(Qt::NoBrush);
-        painter.setPen(QPen(scene.style.focus, 1));
-        painter.drawRect(viewport()->rect().adjusted(0, 0, -1, -1));
-    }
+    if (hasFocus()) paint_focus(painter, viewport()->rect(), palette());
 }
 
 void TimelineView::resizeEvent(QResizeEvent* event) {

@@ -52,6 +52,7 @@ class TimelineView : public QAbstractScrollArea {
     [[nodiscard]] SimTime visible_begin() const;
     [[nodiscard]] SimTime visible_end() const;
     void set_visible(SimTime begin, SimTime end);  // no view_changed; visible_changed where it differs
+    void show_span(SimTime begin, SimTime end);    // the same by the user in a linked view: it can be undone
     // One cursor for all linked views; nullopt: none. Emits nothing.
     void set_cursor_time(std::optional<SimTime> time);
     [[nodiscard]] std::optional<SimTime> cursor_time() const;
@@ -77,7 +78,6 @@ class TimelineView : public QAbstractScrollArea {
     // below the window too where `all_rows`. The same code paints the screen; vectors stay vectors.
     void paint(QPainter& painter, const QSizeF& size, bool all_rows = false) const;
     [[nodiscard]] QSizeF size_of_all_rows() const;
-    bool export_picture(const QString& path, QString* error = nullptr) const;  // .png, .svg or .pdf
 
     // Width of the column of names, for views below it on the same time axis.
     [[nodiscard]] int names_width() const;

@@ -163,6 +163,7 @@ void TopologyView::draw(QPainter& painter, const TopologyLayout& layout, double 
 void TopologyView::paintEvent(QPaintEvent*) {
     QPainter painter(viewport());
     painter.fillRect(viewport()->rect(), palette().color(QPalette::Base));
+    if (hasFocus()) paint_focus(painter, viewport()->rect(), palette());
     if (!cluster_) {
         painter.setPen(tones(palette()).faint);
         painter.drawText(viewport()->rect(), Qt::AlignCenter, tr("Choose a cluster to see its nodes."));

@@ -78,8 +78,12 @@ void TimelinePanel::follow() {
     Q_EMIT trace_changed();
 }
 
+QSize TimelinePanel::picture_size() const {
+    return view_->size_of_all_rows().toSize();
+}
+
 void TimelinePanel::paint_view(QPainter& painter, const QSize& size) {
-    view_->paint(painter, size);
+    view_->paint(painter, size, /*all_rows=*/true);
 }
 
 void TimelinePanel::focus_view() {
@@ -109,7 +113,7 @@ MemoryPanel::MemoryPanel(TimelinePanel& timeline, const ActionSet& actions, QWid
     view_->set_left_margin(other->names_width());
     connect(other, &TimelineView::names_width_changed, view_, &MemoryView::set_left_margin);
     connect(other, &TimelineView::visible_changed, view_, &MemoryView::set_visible);
-    connect(view_, &MemoryView::visible_changed, other, &TimelineView::set_visible);
+    connect(view_, &MemoryView::visible_changed, other, &TimelineView::show_span);
     connect(other, &TimelineView::cursor_moved, view_, &MemoryView::set_cursor_time);
     connect(view_, &MemoryView::cursor_moved, other, &TimelineView::set_cursor_time);
     connect(view_, &MemoryView::rank_selected, other, [other](int rank) { other->highlight_ranks({rank}); });
@@ -119,8 +123,12 @@ void MemoryPanel::set_bars(bool bars) {
     mode_->setCurrentIndex(bars ? 1 : 0);
 }
 
+QSize MemoryPanel::picture_size() const {
+    return view_->size_of_all_rows().toSize();
+}
+
 void MemoryPanel::paint_view(QPainter& painter, const QSize& size) {
-    view_->paint(painter, size);
+    view_->paint(painter, size, /*all_rows=*/true);
 }
 
 void MemoryPanel::focus_view() {

@@ -30,6 +30,7 @@ class TimelinePanel : public Panel {
     [[nodiscard]] TimelineView* view() const { return view_; }
     // The trace that is shown: the plan's, or a measured one where that was chosen.
     [[nodiscard]] const std::shared_ptr<const TraceModel>& trace() const { return trace_; }
+    [[nodiscard]] QSize picture_size() const override;
     void paint_view(QPainter& painter, const QSize& size) override;
     void focus_view() override;
 
@@ -55,6 +56,7 @@ class MemoryPanel : public Panel {
 
     [[nodiscard]] MemoryView* view() const { return view_; }
     void set_bars(bool bars);
+    [[nodiscard]] QSize picture_size() const override;
     void paint_view(QPainter& painter, const QSize& size) override;
     void focus_view() override;
 

@@ -111,7 +111,7 @@ WhyPanel::WhyPanel(Workbench& workbench, QWidget* parent)
     split->addWidget(
         column({heading(tr("One decision changed: what the next plans lose")), status_, neighbour_table_}));
     split->addWidget(column({heading(tr("What if the cluster changed")), what_if, answer_table_}));
-    split->setSizes({285, 330, 635, 350});
+    split->setSizes({280, 310, 670, 340});
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addWidget(split);

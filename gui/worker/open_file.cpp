@@ -10,7 +10,7 @@
 #include "models/formats/byte_stream.hpp"
 #include "models/formats/document.hpp"
 #include "models/formats/document_kinds.hpp"
-#include "models/hardware/profile_json.hpp"
+#include "models/hardware/profile_document_json.hpp"
 #include "plan/check_plan.hpp"
 #include "plan/trace/trace_json.hpp"
 
@@ -90,7 +90,6 @@ Opened open_file(const std::string& path, const std::function<bool(double share)
         return failed(OpenedKind::Unknown,
                       {{ErrorCode::Unreadable, "is a folder", path, "files that are in it"}});
     const std::string head = head_of(path);
-    const std::string name = fs::path(path).filename().string();
     const std::string schema = documents::schema_of(head);
     if (schema == "trainwright/plan") return open_plan(path);
     if (schema == "trainwright/trace") return open_own_trace(path);
@@ -98,28 +97,34 @@ Opened open_file(const std::string& path, const std::function<bool(double share)
 
     auto text = read_document_text(path);
     if (!text) return failed(OpenedKind::Unknown, text.errors());
+    return open_text(std::move(*text), path);
+}
+
+Opened open_text(std::string text, const std::string& path) {
+    const std::string name = fs::path(path).filename().string();
+    const std::string schema = documents::schema_of(text);
     Opened out;
     if (schema == "trainwright/session") {
         out.kind = OpenedKind::Session;
     } else if (schema == "trainwright/profile") {
         out.kind = OpenedKind::Profile;
-        const auto json = parse_json(*text, path);
+        const auto json = parse_json(text, path);
         if (!json) return failed(out.kind, json.errors());
-        auto profile = decode_profile(*json, path);
+        auto profile = decode_profile_document(*json, path);
         if (!profile) return failed(out.kind, profile.errors());
-        out.profile = std::make_shared<const HardwareProfile>(std::move(*profile));
-    } else if (documents::is_cluster(*text, name)) {
+        out.profile = std::make_shared<const ProfileDocument>(std::move(*profile));
+    } else if (documents::is_cluster(text, name)) {
         out.kind = OpenedKind::Cluster;
-    } else if (documents::is_model(*text, name) || documents::is_layer_list(*text, name) ||
-               documents::is_hf_config(*text, name) || documents::is_pipedream(*text, name)) {
+    } else if (documents::is_model(text, name) || documents::is_layer_list(text, name) ||
+               documents::is_hf_config(text, name) || documents::is_pipedream(text, name)) {
         out.kind = OpenedKind::Model;
     } else {
-        auto summary = inspect_text(*text, path);
+        auto summary = inspect_text(text, path);
         if (!summary) return failed(OpenedKind::Unknown, summary.errors());
         out.kind = OpenedKind::Import;
         out.summary = std::move(*summary);
     }
-    out.text = std::move(*text);
+    out.text = std::move(text);
     return out;
 }
 

@@ -10,7 +10,7 @@
 #include "models/formats/document.hpp"
 
 namespace tw {
-struct HardwareProfile;
+struct ProfileDocument;
 struct Trace;
 class TraceModel;
 }  // namespace tw
@@ -21,16 +21,18 @@ enum class OpenedKind : unsigned char { Unknown, Plan, Trace, Session, Model, Cl
 
 struct Opened {
     OpenedKind kind = OpenedKind::Unknown;
-    std::string text;               // of models, clusters, profiles, sessions
+    std::string text;               // of all but plans and traces
     std::optional<PlanEntry> plan;  // Plan
     std::shared_ptr<const TraceModel> trace_model;
     std::shared_ptr<const Trace> trace;  // our own documents
-    std::shared_ptr<const HardwareProfile> profile;
+    std::shared_ptr<const ProfileDocument> profile;
     DocumentSummary summary;  // Import: topologies, logs, other documents that are understood
     Errors errors;            // of the document; then nothing else is filled in but the kind
 };
 
 // `progress` gets the share that is done and returns false to give up.
 Opened open_file(const std::string& path, const std::function<bool(double share)>& progress);
+// A document's text by itself, as a session holds it; never a plan or a trace.
+Opened open_text(std::string text, const std::string& path);
 
 }  // namespace tw::gui

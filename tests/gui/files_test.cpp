@@ -1,8 +1,10 @@
 // Files by drop, pictures of every view, closing while work runs.
 #include <QDir>
 #include <QDirIterator>
+#include <QDockWidget>
 #include <QDropEvent>
 #include <QImage>
+#include <QLineEdit>
 #include <QMimeData>
 #include <QSvgRenderer>
 #include <QTemporaryDir>
@@ -172,6 +174,44 @@ TEST(Files, ADroppedConfigBecomesTheModel) {
     EXPECT_EQ(window.workbench().study()->document.graph.blocks, 8);
     window.workbench().undo().undo();
     EXPECT_EQ(window.workbench().setup().model, setup.model);
+}
+
+// File managers offer the name as text, too: a field must not take it for its own.
+TEST(Files, AFileMayBeDroppedOnAFieldAndOnAFloatingPanel) {
+    const QTemporaryDir folder;
+    QFile file(folder.filePath("config.json"));
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write(
+        R"({"model_type": "llama", "hidden_size": 512, "intermediate_size": 1408, "num_hidden_layers": 8,
+        "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 32000, "max_position_embeddings": 2048})");
+    file.close();
+    QMimeData data;
+    data.setUrls({QUrl::fromLocalFile(file.fileName())});
+    data.setText(file.fileName());
+    MainWindow window(false);
+    window.show();
+    auto* dock = window.findChild<QDockWidget*>("dock_plans");
+    dock->setFloating(true);
+    QList<QWidget*> targets = {dock};
+    for (QLineEdit* field : window.findChildren<QLineEdit*>())
+        if (field->isVisible()) targets.append(field);
+    ASSERT_GT(targets.size(), 3);
+    for (QWidget* target : targets) {
+        window.workbench().edit_setup({}, "test");
+        ASSERT_TRUE(wait_idle(window.workbench()));
+        // As Qt looks for it: the innermost that accepts drops, within the window.
+        QWidget* taker = target;
+        while (!taker->acceptDrops() && !taker->isWindow())
+            taker = taker->parentWidget();
+        QDragEnterEvent enter({2, 2}, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(taker, &enter);
+        EXPECT_TRUE(enter.isAccepted()) << target->accessibleName().toStdString();
+        QDropEvent drop({2, 2}, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(taker, &drop);
+        ASSERT_TRUE(wait_idle(window.workbench()));
+        EXPECT_EQ(window.workbench().setup().model, file.fileName().toStdString())
+            << target->metaObject()->className() << " " << target->accessibleName().toStdString();
+    }
 }
 
 TEST(Files, PicturesOfEveryViewHaveContent) {

@@ -1,6 +1,5 @@
 #include <QApplication>
 #include <QSignalSpy>
-#include <QTemporaryDir>
 #include <QTest>
 #include <QWheelEvent>
 
@@ -8,6 +7,7 @@
 
 #include "gui/widgets/compare_timelines.hpp"
 #include "gui/widgets/memory_view.hpp"
+#include "gui/widgets/theme.hpp"
 #include "gui/widgets/timeline_style.hpp"
 #include "gui/widgets/timeline_view.hpp"
 #include "tests/gui/view/view_fixtures.hpp"
@@ -77,9 +77,6 @@ TEST(MemoryView, DrawsCurvesBarsAndFiles) {
     EXPECT_NE(memory.grab().toImage(), curves);
     memory.set_ranks({});
     EXPECT_EQ(memory.grab().toImage(), curves);
-    const QTemporaryDir folder;
-    for (const char* const name : {"m.png", "m.svg", "m.pdf"})
-        EXPECT_TRUE(memory.export_picture(folder.filePath(name))) << name;
     memory.set_trace(view_test::model_of(view_test::pipeline_trace()));  // without memory
     EXPECT_EQ(memory.grab().size(), memory.size());
 }
@@ -110,9 +107,6 @@ TEST(CompareTimelines, LocksTheAxesAndMarksDifferences) {
     compare.first()->perform("timeline.zoom_in");
     EXPECT_NE(compare.second()->visible_end() - compare.second()->visible_begin(),
               compare.first()->visible_end() - compare.first()->visible_begin());
-    const QTemporaryDir folder;
-    for (const char* const name : {"c.png", "c.svg", "c.pdf"})
-        EXPECT_TRUE(compare.export_picture(folder.filePath(name))) << name;
     compare.set_traces(nullptr, nullptr, "", "");
     EXPECT_EQ(compare.grab().size(), compare.size());
 }

@@ -53,6 +53,15 @@ TEST(Models, TheFilterUnderstandsWordsMeasuresAndFields) {
     EXPECT_EQ(filter.rowCount(), 0);
     EXPECT_EQ(filter.set_filter("mem<1PiB step>1ns"), "");
     EXPECT_EQ(filter.rowCount(), feasible);
+    // Bounds that are included are.
+    EXPECT_EQ(filter.set_filter("dp<=1"), "");
+    const int narrow = filter.rowCount();
+    EXPECT_EQ(filter.set_filter("dp<2"), "");
+    EXPECT_EQ(filter.rowCount(), narrow);
+    EXPECT_EQ(filter.set_filter("dp>=2"), "");
+    EXPECT_EQ(filter.rowCount(), feasible - narrow);
+    EXPECT_EQ(filter.set_filter("dp>2"), "");
+    EXPECT_EQ(filter.rowCount(), 0);
     EXPECT_NE(filter.set_filter("colour=7"), "");
     EXPECT_EQ(filter.set_filter("nosuchschedule"), "");
     EXPECT_EQ(filter.rowCount(), 0);

@@ -1,5 +1,6 @@
 // What panels have in common: work that waits until they are seen, tables that are exported.
 #include <QFile>
+#include <QHeaderView>
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QTableView>
@@ -93,6 +94,36 @@ TEST(Panels, ColumnsAreAsWideAsTheirTexts) {
     EXPECT_GE(table.columnWidth(1), table.fontMetrics().horizontalAdvance("a long heading"));
     table.fit_columns(0);
     EXPECT_GE(table.columnWidth(0) + table.columnWidth(1), table.viewport()->width() - 1);
+}
+
+// A table that grows shows what was cut off in it, until the user sets a width.
+TEST(Panels, ColumnsFollowTheSizeOfTheirTable) {
+    ValueTable model;
+    model.set_columns({{"plan"}, {"rule"}});
+    model.set_rows(
+        {{{"a name of many words that would like to be read"},
+          {"a sentence that is much longer than every name of a plan could ever be, and goes on"}}});
+    TableView table("test");
+    table.show_model(&model);
+    table.resize(300, 200);
+    table.show();
+    table.fit_columns(1);
+    const int wanted = table.sizeHintForIndex(model.index(0, 0)).width();
+    EXPECT_LT(table.columnWidth(0), wanted);
+    EXPECT_LE(table.columnWidth(0) + table.columnWidth(1), table.viewport()->width() + 1);
+    table.resize(1200, 200);
+    EXPECT_GE(table.columnWidth(0), wanted);
+    EXPECT_EQ(table.columnWidth(0) + table.columnWidth(1), table.viewport()->width());
+    QHeaderView* header = table.horizontalHeader();
+    const QPoint edge(header->sectionViewportPosition(1) - 1, header->height() / 2);
+    QTest::mousePress(header->viewport(), Qt::LeftButton, {}, edge);
+    QTest::mouseMove(header->viewport(), edge - QPoint(60, 0));
+    QTest::mouseRelease(header->viewport(), Qt::LeftButton, {}, edge - QPoint(60, 0));
+    const int chosen = table.columnWidth(0);
+    EXPECT_LT(chosen, wanted);
+    table.resize(1100, 200);
+    table.fit_columns(1);
+    EXPECT_EQ(table.columnWidth(0), chosen);
 }
 
 }  // namespace

@@ -77,6 +77,24 @@ TEST(TextFace, DrawsInTheMiddleOfItsPlaceAndNowhereElse) {
     }
 }
 
+// A count is put together from its characters: as wide and as dark as when it is written as a word.
+TEST(TextFace, FiguresLookLikeTheWord) {
+    for (const double scale : {1.0, 1.5, 2.0}) {
+        TextFace words{QFont(), scale}, parts{QFont(), scale};
+        const std::string text =
+            "\xc3\x97"
+            "12,345";
+        QImage whole = ground(120, 40, scale), composed = whole;
+        words.draw(Pixels(whole), words.word(text), QRectF(10, 5, 100, 30), kInk);
+        parts.draw(Pixels(composed), parts.figures(text), QRectF(10, 5, 100, 30), kInk);
+        EXPECT_EQ(&parts.figures(text), &parts.word(text));
+        EXPECT_NEAR(parts.figures(text).width, words.word(text).width, 0.5) << scale;
+        const int inked_whole = inked(whole, whole.rect()), inked_parts = inked(composed, composed.rect());
+        EXPECT_GT(inked_whole, 50);
+        EXPECT_NEAR(inked_parts, inked_whole, inked_whole / 6.0) << scale;
+    }
+}
+
 TEST(TextFace, WritesNothingOutsideItsPixels) {
     QImage image = ground(80, 40);
     TextFace face{QFont(), 1};

@@ -454,25 +454,6 @@ TEST_F(Timeline, DrawsEveryTaskAtEveryZoom) {
     }
 }
 
-TEST_F(Timeline, ExportsPictures) {
-    wait_for_derived();
-    view_.perform("timeline.bubbles");
-    view_.perform("timeline.critical_path");
-    const QTemporaryDir folder;
-    for (const char* const name : {"a.png", "a.svg", "a.pdf"}) {
-        QString error;
-        EXPECT_TRUE(view_.export_picture(folder.filePath(name), &error)) << error.toStdString();
-        EXPECT_GT(QFileInfo(folder.filePath(name)).size(), 2000) << name;
-    }
-    QFile svg(folder.filePath("a.svg"));
-    ASSERT_TRUE(svg.open(QIODevice::ReadOnly));
-    EXPECT_TRUE(svg.readAll().contains("PP03"));
-    QString error;
-    EXPECT_FALSE(view_.export_picture(folder.filePath("a.bmp"), &error));
-    EXPECT_TRUE(error.contains(".svg"));
-    EXPECT_FALSE(view_.export_picture("/nowhere/at/all.png", &error));
-}
-
 TEST_F(Timeline, TheRangePanelSumsAndCopies) {
     RangePanel panel;
     panel.set_view(&view_);
