@@ -157,6 +157,9 @@ void choose_split(Coding& coding, const Residuals& residuals, const std::vector<
     if (!(loss[1] < loss[0])) coding.split_from(0);
 }
 
+// Another layout of the grid's knots than the first is taken where it errs so much less.
+constexpr double kClearly = 0.97;
+
 Range range_of(const std::vector<GemmPoint>& points, std::int64_t GemmShape::*dimension) {
     Range range{1e18, 0};
     for (const GemmPoint& point : points) {
@@ -239,14 +242,30 @@ GemmFit fit_gemm(const std::vector<GemmPoint>& points, const GemmCurve& start_cu
         descend(0.3, 1, 3, 20, true);
         choose_split(coding, residuals, at, weights);
     }
-    for (int round = 0; options.residual_grid && round < options.grid_rounds; ++round) {
-        const ResidualGrid grid = fit_residual_grid(coding.decode(at), train);
-        for (std::size_t i = 0; i < sample.size(); ++i) {
-            const GemmShape& shape = sample[i].shape;
-            trend[i] = grid.at(static_cast<double>(shape.m * shape.batch), static_cast<double>(shape.n),
-                               static_cast<double>(shape.k));
+    const GridKnots* knots = &grid_layouts().front();
+    if (options.residual_grid) {
+        const std::vector<double> before = at;
+        std::vector<double> best;
+        double least = 0;
+        for (const GridKnots& layout : grid_layouts()) {
+            at = before;
+            for (int round = 0; round < options.grid_rounds; ++round) {
+                const ResidualGrid grid = fit_residual_grid(coding.decode(at), train, layout);
+                for (std::size_t i = 0; i < sample.size(); ++i) {
+                    const GemmShape& shape = sample[i].shape;
+                    trend[i] =
+                        grid.at(static_cast<double>(shape.m * shape.batch), static_cast<double>(shape.n),
+                                static_cast<double>(shape.k));
+                }
+                descend(0.1, 4, 1, 10, true);
+            }
+            const double error = cross_validated_error(coding.decode(at), train, layout);
+            if (!best.empty() && error > kClearly * least) continue;
+            best = at;
+            least = error;
+            knots = &layout;
         }
-        descend(0.1, 4, 1, 10, true);
+        at = best;
     }
 
     GemmFit fit;
@@ -258,7 +277,7 @@ GemmFit fit_gemm(const std::vector<GemmPoint>& points, const GemmCurve& start_cu
     entry.k = range_of(points, &GemmShape::k);
     entry.fit.source = source;
     entry.fit.points = static_cast<std::int64_t>(train.size());
-    if (options.residual_grid) entry.residual = fit_residual_grid(entry.curve, train);
+    if (options.residual_grid) entry.residual = fit_residual_grid(entry.curve, train, *knots);
     fit.test = std::move(test);
     refresh_records(fit);
     return fit;

@@ -100,7 +100,7 @@ GemmFormEntry fit_form(GemmForm form, std::vector<GemmPoint> points, const GemmE
     entry.factor = round_digits(median_of(ratios));
     for (std::size_t i = 0; i < points.size(); ++i)  // what is left, over the bare curve
         points[i].seconds = gemm_seconds(base.curve, points[i].shape) * ratios[i] / entry.factor;
-    if (points.size() >= 40) entry.residual = fit_residual_grid(base.curve, points);
+    if (points.size() >= 40) entry.residual = fit_residual_grid(base.curve, points, grid_layouts().front());
     for (std::size_t i = 0; i < points.size(); ++i) {
         const GemmShape& s = points[i].shape;
         const double size =

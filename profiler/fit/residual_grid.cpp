@@ -10,13 +10,6 @@
 namespace tw {
 namespace {
 
-// Knots in log2, 200 numbers each: many of m, or many of k where a table's own points clearly ask for them
-// (A100: 6 % less error).
-constexpr double kClearly = 0.97;
-const std::array<GridKnots, 2> kLayouts = {
-    GridKnots{{0, 6, 7.5, 9, 10, 11, 12, 13}, {5, 8, 10, 12, 14}, {5, 8, 10, 12, 14}},
-    GridKnots{{0, 7, 9, 11, 13}, {5, 8, 10, 12, 14}, {5, 7, 8, 9, 10, 11, 12, 14}}};
-
 struct Term {
     std::size_t index;
     double weight;
@@ -49,49 +42,64 @@ Row basis(const GridKnots& knots, const GemmShape& shape) {
 
 }  // namespace
 
+const std::array<GridKnots, 2>& grid_layouts() {
+    static const std::array<GridKnots, 2> layouts = {
+        GridKnots{{0, 6, 7.5, 9, 10, 11, 12, 13}, {5, 8, 10, 12, 14}, {5, 8, 10, 12, 14}},
+        GridKnots{{0, 7, 9, 11, 13}, {5, 8, 10, 12, 14}, {5, 7, 8, 9, 10, 11, 12, 14}}};
+    return layouts;
+}
+
 GridKnots host_knots() {
     return {{6, 7, 8, 9, 11}, {6, 7, 8, 9, 10, 11}, {6, 7, 8, 9, 10, 11}};
 }
 
 namespace {
 
-// Median error of a layout on every fourth (n, k) pair, fitted to the others: twice, other pairs each time.
-double cross_validated(const std::vector<GemmShape>& shapes, const std::vector<double>& logs,
-                       const GridKnots& knots) {
+struct Logs {
+    std::vector<GemmShape> shapes;
+    std::vector<double> values;
+    void add(const GemmShape& shape, double value) {
+        shapes.push_back(shape);
+        values.push_back(value);
+    }
+};
+
+Logs logs_of(const GemmCurve& curve, const std::vector<GemmPoint>& points) {
+    Logs logs;
+    for (const GemmPoint& point : points)
+        logs.add(point.shape, std::log(point.seconds / gemm_seconds(curve, point.shape)));
+    return logs;
+}
+
+}  // namespace
+
+double cross_validated_error(const GemmCurve& curve, const std::vector<GemmPoint>& points,
+                             const GridKnots& knots) {
+    const Logs all = logs_of(curve, points);
     std::vector<double> errors;
-    for (const std::uint64_t fold : {0U, 2U}) {
-        std::vector<GemmShape> kept, left;
-        std::vector<double> kept_logs, left_logs;
-        for (std::size_t i = 0; i < shapes.size(); ++i) {
-            const auto pair = static_cast<std::uint64_t>(shapes[i].n) * 2654435761U +
-                              static_cast<std::uint64_t>(shapes[i].k) * 40503U;
-            const bool out = (pair >> 4) % 4 == fold;
-            (out ? left : kept).push_back(shapes[i]);
-            (out ? left_logs : kept_logs).push_back(logs[i]);
+    for (const std::uint64_t fold : {1000003U, 2000003U}) {  // other pairs than a table's held-out ones
+        Logs kept, left;
+        for (std::size_t i = 0; i < all.shapes.size(); ++i) {
+            const GemmShape& shape = all.shapes[i];
+            const bool out = held_out(static_cast<std::uint64_t>(shape.n) + fold,
+                                      static_cast<std::uint64_t>(shape.k));
+            (out ? left : kept).add(shape, all.values[i]);
         }
-        const ResidualGrid grid = fit_residual_grid(kept, kept_logs, knots);
-        for (std::size_t i = 0; i < left.size(); ++i) {
-            const double trend =
-                grid.at(static_cast<double>(left[i].m * left[i].batch), static_cast<double>(left[i].n),
-                        static_cast<double>(left[i].k));
-            errors.push_back(std::abs(left_logs[i] - trend));
+        const ResidualGrid grid = fit_residual_grid(kept.shapes, kept.values, knots);
+        for (std::size_t i = 0; i < left.shapes.size(); ++i) {
+            const GemmShape& shape = left.shapes[i];
+            errors.push_back(std::abs(left.values[i] - grid.at(static_cast<double>(shape.m * shape.batch),
+                                                               static_cast<double>(shape.n),
+                                                               static_cast<double>(shape.k))));
         }
     }
     return quantile(std::move(errors), 0.5);
 }
 
-}  // namespace
-
-ResidualGrid fit_residual_grid(const GemmCurve& curve, const std::vector<GemmPoint>& points) {
-    std::vector<GemmShape> shapes;
-    std::vector<double> logs;
-    for (const GemmPoint& point : points) {
-        shapes.push_back(point.shape);
-        logs.push_back(std::log(point.seconds / gemm_seconds(curve, point.shape)));
-    }
-    const double by_m = cross_validated(shapes, logs, kLayouts[0]);
-    const double by_k = cross_validated(shapes, logs, kLayouts[1]);
-    return fit_residual_grid(shapes, logs, kLayouts[by_k < kClearly * by_m ? 1 : 0]);
+ResidualGrid fit_residual_grid(const GemmCurve& curve, const std::vector<GemmPoint>& points,
+                               const GridKnots& knots) {
+    const Logs logs = logs_of(curve, points);
+    return fit_residual_grid(logs.shapes, logs.values, knots);
 }
 
 ResidualGrid fit_residual_grid(const std::vector<GemmShape>& shapes, const std::vector<double>& target,
