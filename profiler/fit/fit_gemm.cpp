@@ -253,9 +253,8 @@ GemmFit fit_gemm(const std::vector<GemmPoint>& points, const GemmCurve& start_cu
                 const ResidualGrid grid = fit_residual_grid(coding.decode(at), train, layout);
                 for (std::size_t i = 0; i < sample.size(); ++i) {
                     const GemmShape& shape = sample[i].shape;
-                    trend[i] =
-                        grid.at(static_cast<double>(shape.m * shape.batch), static_cast<double>(shape.n),
-                                static_cast<double>(shape.k));
+                    trend[i] = grid.at(static_cast<double>(shape.m * shape.batch),
+                                       static_cast<double>(shape.n), static_cast<double>(shape.k));
                 }
                 descend(0.1, 4, 1, 10, true);
             }

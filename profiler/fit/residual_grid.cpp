@@ -81,8 +81,8 @@ double cross_validated_error(const GemmCurve& curve, const std::vector<GemmPoint
         Logs kept, left;
         for (std::size_t i = 0; i < all.shapes.size(); ++i) {
             const GemmShape& shape = all.shapes[i];
-            const bool out = held_out(static_cast<std::uint64_t>(shape.n) + fold,
-                                      static_cast<std::uint64_t>(shape.k));
+            const bool out =
+                held_out(static_cast<std::uint64_t>(shape.n) + fold, static_cast<std::uint64_t>(shape.k));
             (out ? left : kept).add(shape, all.values[i]);
         }
         const ResidualGrid grid = fit_residual_grid(kept.shapes, kept.values, knots);

@@ -13,9 +13,9 @@ constexpr int kPairOfChannels = 2;  // of a network interface, of a PCIe port, o
 int collective_channels(CollectiveKind kind, const GroupPlacement& at, const NodeType& node) {
     const LinkRates rates = link_rates(node, at, 1, false);
     if (!rates.gpus || at.size <= 1) return 0;
-    const int inside =
-        rates.nvlink ? static_cast<int>(nccl::kChannels[static_cast<std::size_t>(rates.generation)])
-                     : kPairOfChannels;
+    const int inside = rates.nvlink
+                           ? static_cast<int>(nccl::kChannels[static_cast<std::size_t>(rates.generation)])
+                           : kPairOfChannels;
     if (at.nodes <= 1) return inside;
     if (kind == CollectiveKind::SendRecv) return kPairOfChannels;
     const double nics = static_cast<double>(node.nics) * at.per_node / std::max(node.devices, 1);

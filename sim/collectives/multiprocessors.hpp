@@ -6,8 +6,8 @@
 // they outlast it. Where they do not, the collective decides, and s c counts for nothing.
 #pragma once
 
-#include "models/hardware/cluster.hpp"
 #include "models/graph/op.hpp"
+#include "models/hardware/cluster.hpp"
 
 namespace tw {
 

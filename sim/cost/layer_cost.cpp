@@ -33,8 +33,8 @@ OpCost collective(const CostContext& c, CollectiveKind kind, double bytes, const
     cost.source = group.nodes > 1 ? ErrorSource::InterNode : ErrorSource::IntraNode;
     cost.out_of_range = estimate.out_of_range;
     cost.time = to_sim_time(Seconds(cost.seconds));
-    cost.taken = to_sim_time(
-        Seconds(cost.seconds * multiprocessor_share(kind, group, *c.node, c.multiprocessors)));
+    cost.taken =
+        to_sim_time(Seconds(cost.seconds * multiprocessor_share(kind, group, *c.node, c.multiprocessors)));
     return cost;
 }
 

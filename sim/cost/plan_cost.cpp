@@ -447,10 +447,10 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
                                   std::min(b.backward.ep.blocking_s, c.forward.kernel_s);
             const NodeGroup& nodes =
                 environment_.node_group(plan_.stages[static_cast<std::size_t>(key.stage)].node_group);
-            const double taken =
-                hidden > 0 ? hidden * multiprocessor_share(CollectiveKind::AllToAll, placement_.group({Axis::Ep}),
-                                                           nodes.type, nodes.device.sms)
-                           : 0;
+            const double taken = hidden > 0 ? hidden * multiprocessor_share(CollectiveKind::AllToAll,
+                                                                            placement_.group({Axis::Ep}),
+                                                                            nodes.type, nodes.device.sms)
+                                            : 0;
             const SimTime d = c.forward.device_time() + b.backward.device_time() - sim_time(hidden - taken);
             const SimTime host = c.forward.host_time() + b.backward.host_time();
             return {d, host, std::max(d, host)};

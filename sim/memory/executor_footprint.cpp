@@ -70,7 +70,8 @@ StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& p
             gathered * (l.parameters + before) + whole * (l.parameters + going + going / replicas);
         const double running = l.backward + l.recomputed + sharded - later;
         if (i + 1 == layers.size()) f.transient_backward_last = running;
-        // When it has run: its input's gradient, its own whole gradient and the shard that this is summed into.
+        // When it has run: its input's gradient, its own whole gradient and the shard that this is summed
+        // into.
         const double input =
             first && i == 0 ? 0 : graph.cut_bytes(spec.first_layer + static_cast<int>(i), shape.shape);
         const double ending = input + l.recomputed + gathered * before +

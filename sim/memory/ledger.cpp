@@ -185,7 +185,8 @@ MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan,
     for (std::size_t r = 0; r < profiles.size(); ++r) {
         const int rank = static_cast<int>(r);
         const RankParameters parameters = rank_parameters(plan, costs, rank_of_stage, rank);
-        const DynamicPeak peak = dynamic_peak(profiles[r], footprint.stages, footprint.parameter_bytes, plan.microbatches);
+        const DynamicPeak peak =
+            dynamic_peak(profiles[r], footprint.stages, footprint.parameter_bytes, plan.microbatches);
         RankFootprint f;
         f.dense = parameters.dense;
         f.expert = parameters.expert;
@@ -337,12 +338,12 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
         const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
         const RankFootprint& footprint = base.ranks[static_cast<std::size_t>(r)];
         const RankMemory n = rank_memory(plan, footprint);
-        const auto states =
-            static_cast<std::int64_t>(n.states.device() + n.buckets + footprint.sync_buffers);
+        const auto states = static_cast<std::int64_t>(n.states.device() + n.buckets + footprint.sync_buffers);
         const std::vector<std::uint32_t> last = last_chunks(program, schedule.stages);
         double activations = 0, stash = 0;
         std::vector<int> owed(static_cast<std::size_t>(schedule.stages), 0);  // weight gradients to come
-        std::vector<char> again(static_cast<std::size_t>(schedule.stages), 0);  // has run a backward in the step
+        std::vector<char> again(static_cast<std::size_t>(schedule.stages),
+                                0);  // has run a backward in the step
         const auto sample = [&](SimTime t, double transient) {
             rank.memory.push_back({t,
                                    {states, static_cast<std::int64_t>(activations),

@@ -121,7 +121,12 @@ TEST(ExecutorMemory, PredictedPeaksAreThoseOfRuns) {
         {.mesh = mesh_of(2, 1, 1), .zero = 3, .microbatch = 1, .vocab = 4096},
         {.llama = true, .mesh = mesh_of(2, 1, 1), .zero = 3, .microbatch = 1, .tied = true, .vocab = 4096},
         {.mesh = mesh_of(2, 1, 1), .zero = 2, .microbatch = 1, .vocab = 4096},
-        {.llama = true, .mesh = mesh_of(2, 1, 1), .zero = 2, .microbatch = 1, .microbatches = 1, .vocab = 4096},
+        {.llama = true,
+         .mesh = mesh_of(2, 1, 1),
+         .zero = 2,
+         .microbatch = 1,
+         .microbatches = 1,
+         .vocab = 4096},
     };
     for (const Case& c : cases) {
         const PlanDocument document = document_of(c);

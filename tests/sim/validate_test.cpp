@@ -104,7 +104,8 @@ TEST(Truth, UnreadableDocumentsAreRefused) {
     EXPECT_FALSE(read_truth_text(R"([{"who": 1}])", "x.json"));
     EXPECT_FALSE(read_truth_text("[1]", "x.json"));
     // Beside known rows, unknown ones are listed with the reason; a row without an id has its place.
-    const auto mixed = read_truth_text(R"([{"who": 1}, 7, {"hardware": {"gpu": "H100"}, "model": {}}])", "x.json");
+    const auto mixed =
+        read_truth_text(R"([{"who": 1}, 7, {"hardware": {"gpu": "H100"}, "model": {}}])", "x.json");
     ASSERT_TRUE(mixed);
     ASSERT_EQ(mixed->size(), 3U);
     EXPECT_EQ((*mixed)[0].errors.front().message, "no shape of measured row that is known");

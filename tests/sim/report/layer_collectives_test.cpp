@@ -73,7 +73,8 @@ TEST(LayerCollectives, StandBesideTheirStage) {
 TEST(LayerCollectives, AreNotCompared) {
     const Simulated s = simulated(3);
     Trace bare = s.report.trace;
-    std::erase_if(bare.ranks.front().events, [](const TraceEvent& e) { return (e.index & kInsideAnother) != 0; });
+    std::erase_if(bare.ranks.front().events,
+                  [](const TraceEvent& e) { return (e.index & kInsideAnother) != 0; });
     EXPECT_FALSE(compare_traces(s.report.trace, bare).order_divergence);
 }
 
