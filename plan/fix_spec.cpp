@@ -67,10 +67,9 @@ bool is_number(std::string_view text) {
 // A plan's label as a spec; the text itself where it is none. What the label leaves out has its plain value.
 std::string spec_of_label(std::string_view text) {
     if (text.find('=') != std::string_view::npos) return std::string(text);
-    const std::string_view label = text.substr(0, text.find(", layers "));
-    const std::vector<std::string_view> words = split(label, ' ');
+    const std::vector<std::string_view> words = split(text, ' ');
     const bool labelled = words.front().starts_with("tp") && is_number(words.front().substr(2));
-    if (!labelled || label.find(',') != std::string_view::npos) return std::string(text);
+    if (!labelled || text.find(',') != std::string_view::npos) return std::string(text);
     std::map<std::string, std::string, std::less<>> values = {
         {"sp", "off"}, {"cp", "1"}, {"ep", "1"}, {"vpp", "1"}, {"zero", "0"}, {"recompute", "none"}};
     for (const std::string_view word : words) {
@@ -258,6 +257,11 @@ bool PlanConstraints::allows(const ParallelPlan& plan) const {
 }
 
 Result<PlanConstraints> parse_fix(std::string_view spec) {
+    if (const std::size_t split_of = spec.find(", layers "); split_of != std::string_view::npos) {
+        return Error{
+            ErrorCode::Usage, "a label's split of layers cannot be fixed", "--fix",
+            fmt::format("leave '{}' out: the search splits layers by their times", spec.substr(split_of))};
+    }
     return FixParser().parse(spec_of_label(spec));
 }
 

@@ -21,6 +21,14 @@ void deepspeed_limits(const RuleContext& context, PlanCheck& check) {
     if (plan.sequence_parallel && plan.mesh.pp == 1) {
         refuse(context, check, PlanKnob::Sp, "DeepSpeed's AutoTP does not split sequences over tp", "sp off");
     }
+    // deepspeed/__init__.py: a PipelineModule's topology is the mesh, and sequence_parallel_size is read
+    // where there is no other; Megatron-DeepSpeed asserts the same of tensor parallelism.
+    if (plan.mesh.cp > 1 && (plan.mesh.pp > 1 || plan.mesh.tp > 1)) {
+        refuse(
+            context, check, PlanKnob::Cp,
+            "DeepSpeed's sequence parallelism goes neither with a PipelineModule nor with tensor parallelism",
+            "cp 1, or pp 1 and tp 1");
+    }
     if (plan.zero_shard > 0 && plan.zero_stage != 3) {
         refuse(context, check, PlanKnob::ZeroShard,
                fmt::format("DeepSpeed shards over groups of ranks with ZeRO-3 (MiCS), not with ZeRO-{}",

@@ -102,10 +102,23 @@ void no_offload(const RuleContext& context, PlanCheck& check, std::string_view i
 }
 
 void only_transformers(const RuleContext& context, PlanCheck& check) {
-    if (context.graph.counts_tokens && context.graph.measured_on.empty()) return;
+    const LayerGraph& graph = context.graph;
+    if (graph.counts_tokens && graph.measured_on.empty() && graph.vocab > 0) return;
     check.errors.push_back(
         {ErrorCode::Unreadable,
-         fmt::format("{} trains transformers over tokens, {} is none", name_of(context), context.graph.name),
+         fmt::format("{} trains transformers over tokens, {} is none", name_of(context), graph.name), "model",
+         "a plan for trainwright or deepspeed"});
+}
+
+void only_decoders(const RuleContext& context, PlanCheck& check, bool encoders) {
+    const LayerGraph& graph = context.graph;
+    const bool both = graph.family == "t5";
+    if (!both && (graph.causal || encoders)) return;
+    check.errors.push_back(
+        {ErrorCode::Unreadable,
+         both ? fmt::format("{} is given one stack of blocks, {} has an encoder before its decoder",
+                            name_of(context), graph.name)
+              : fmt::format("{}'s models are decoders, {} is an encoder", name_of(context), graph.name),
          "model", "a plan for trainwright or deepspeed"});
 }
 

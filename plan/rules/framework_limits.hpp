@@ -28,6 +28,8 @@ void only_own_split(const RuleContext&, PlanCheck&);
 void no_offload(const RuleContext&, PlanCheck&, std::string_view instead);
 // The model is a transformer over tokens.
 void only_transformers(const RuleContext&, PlanCheck&);
+// Its stack is one of decoder blocks, or with `encoders` of encoder blocks; never one after the other.
+void only_decoders(const RuleContext&, PlanCheck&, bool encoders);
 // A shard group holds whole groups of context parallelism.
 void whole_cp_in_shards(const RuleContext&, PlanCheck&);
 // Context parallelism is a ring.

@@ -17,6 +17,12 @@ void check_precision(const RuleContext& context, PlanCheck& check) {
         refuse(context, check, PlanKnob::Precision, "megatron's optimizer keeps copies of 16-bit parameters",
                "precision.master_weights true");
     }
+    if (context.graph.experts > 0 && p.compute != Precision::Bf16 && p.compute != Precision::Fp8) {
+        refuse(context, check, PlanKnob::Precision,
+               fmt::format("megatron's grouped products of experts are in bf16, not in {}",
+                           to_string(p.compute)),
+               "precision bf16");
+    }
     const bool sharded = context.plan.zero_stage > 0;
     if (p.optimizer_states != Precision::Fp32 && !sharded) {
         refuse(context, check, PlanKnob::Precision,
@@ -31,6 +37,7 @@ void check_precision(const RuleContext& context, PlanCheck& check) {
 void megatron_limits(const RuleContext& context, PlanCheck& check) {
     const ParallelPlan& plan = context.plan;
     only_transformers(context, check);
+    only_decoders(context, check, true);
     check_precision(context, check);
     only_own_split(context, check);
     only(context, check, {OptimizerKind::Adam, OptimizerKind::Sgd, OptimizerKind::SgdMomentum});

@@ -8,6 +8,7 @@ namespace tw {
 void nanotron_limits(const RuleContext& context, PlanCheck& check) {
     const ParallelPlan& plan = context.plan;
     only_transformers(context, check);
+    only_decoders(context, check, false);
     only(context, check, {Precision::Bf16, Precision::Fp32});
     only(context, check, {OptimizerKind::Adam, OptimizerKind::Sgd});
     only(context, check, {RecomputeMode::Full, RecomputeMode::None}, false);

@@ -19,7 +19,8 @@ void check_experts(const RuleContext& context, PlanCheck& check) {
                fmt::format("etp 1 or {}", mesh.tp));
         return;
     }
-    const int replicas = plan.zero_shard > 0 ? plan.zero_shard : mesh.dp * mesh.cp;
+    const int sharded = plan.zero_shard > 0 ? plan.zero_shard : mesh.dp * mesh.cp;
+    const int replicas = plan.zero_stage == 0 ? mesh.cp : sharded;  // dp_shard * cp
     const int least = mesh.etp == mesh.tp ? mesh.cp : mesh.cp * mesh.tp;
     const int most = mesh.etp == mesh.tp ? replicas : replicas * mesh.tp;
     if (mesh.ep % least == 0 && most % mesh.ep == 0) return;
@@ -38,6 +39,7 @@ void check_experts(const RuleContext& context, PlanCheck& check) {
 void torchtitan_limits(const RuleContext& context, PlanCheck& check) {
     const ParallelPlan& plan = context.plan;
     only_transformers(context, check);
+    only_decoders(context, check, false);
     only(context, check, {Precision::Bf16, Precision::Fp8, Precision::Fp32});
     only(context, check, {OptimizerKind::Adam});
     only(context, check, {RecomputeMode::SelectiveOps, RecomputeMode::Full, RecomputeMode::None}, false);

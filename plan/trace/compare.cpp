@@ -25,7 +25,7 @@ using Sorted = std::vector<const TraceEvent*>;
 Sorted by_step_and_index(const RankTrace& rank) {
     Sorted out;
     for (const TraceEvent& event : rank.events) {
-        if ((event.index & kInsideAnother) == 0) out.push_back(&event);
+        if (!event.inside_another()) out.push_back(&event);
     }
     std::stable_sort(out.begin(), out.end(), [](const TraceEvent* a, const TraceEvent* b) {
         return std::tie(a->step, a->index) < std::tie(b->step, b->index);

@@ -19,6 +19,7 @@ struct Lane {
 std::vector<Lane> lanes_of(const RankTrace& rank) {
     std::map<std::pair<Stream, std::uint16_t>, Lane> lanes;
     for (std::uint32_t e = 0; e < rank.events.size(); ++e) {
+        if (rank.events[e].inside_another()) continue;
         const Instruction& i = rank.events[e].instruction;
         Lane& lane = lanes[{i.stream, i.communicator}];
         lane.stream = i.stream;
@@ -139,7 +140,7 @@ CriticalPath critical_path(const Trace& trace, const Rendezvous& rendezvous, int
         const auto& events = trace.ranks[r].events;
         for (std::uint32_t e = 0; e < events.size(); ++e) {
             if (events[e].step < first_step || (last_step >= 0 && events[e].step > last_step)) continue;
-            if (events[e].end > end) {
+            if (events[e].end > end && !events[e].inside_another()) {
                 end = events[e].end;
                 last = {r, e};
             }

@@ -17,6 +17,7 @@ class Pending {
   public:
     explicit Pending(const RankTrace& rank) {
         for (const TraceEvent& event : rank.events) {
+            if (event.inside_another()) continue;
             const auto [found, is_new] = fastest_.try_emplace(kind_of(event), event.end - event.start);
             if (!is_new) found->second = std::min(found->second, event.end - event.start);
         }
@@ -105,6 +106,7 @@ OwnTime::OwnTime(const RankTrace& rank, SimTime origin) {
     const bool measured = std::any_of(rank.events.begin(), rank.events.end(),
                                       [](const TraceEvent& event) { return event.waited > 0; });
     for (const TraceEvent& event : rank.events) {
+        if (event.inside_another()) continue;
         if (is_communication(work_of(event.instruction))) {
             pending.add(event);
             continue;

@@ -46,6 +46,7 @@ Rendezvous match_rendezvous(const Trace& trace) {
         const RankTrace& rank = trace.ranks[r];
         const std::size_t first = entries.size();
         for (std::uint32_t e = 0; e < rank.events.size(); ++e) {
+            if (rank.events[e].inside_another()) continue;
             const Instruction& i = rank.events[e].instruction;
             if (is_transfer(i.opcode) || is_collective(i.opcode))
                 entries.push_back({key_of(rank, i), {r, e}});

@@ -25,6 +25,7 @@ struct TraceEvent {
     // Measured: what the rank waited for others since the end of its compute before, between both and inside
     // of this one (collectives of its layers). 0 in simulations, and for what is no compute.
     SimTime waited = 0;
+    [[nodiscard]] bool inside_another() const { return (index & kInsideAnother) != 0; }
 };
 
 // Memory held on a rank: one sample a change. Categories index Trace::memory_categories.

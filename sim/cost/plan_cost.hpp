@@ -88,6 +88,9 @@ class PlanCost {
     TransferCost tied_, norm_;
 };
 
+// Of one dispatch of what the framework's host does beside its layers.
+double dispatch_seconds(const Environment& environment, const FrameworkDefaults& framework, int node_group);
+
 // Chunks of each stage's last backward in a schedule: 1 where it is whole.
 std::vector<int> backward_chunks(const Schedule& schedule);
 

@@ -72,11 +72,13 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
 }
 
 // What an instruction needs while it runs, beyond what is held. `owes`: other microbatches' weight gradients
-// of its stage are to come. `again`: the stage has run a backward in this step.
+// of its stage are to come; the first layer's is then among the whole gradients that are held. `again`: the
+// stage has run a backward in this step, whose first layer's gradient is on its way.
 static double transient_bytes(Opcode opcode, const StageFootprint& stage, const StageFootprint& stage2,
                               bool owes, bool again) {
-    if (again && opcode == Opcode::Forward) return stage.transient_forward + stage.gradient_on_its_way;
-    if (again && opcode == Opcode::Backward)
+    if (again && !owes && opcode == Opcode::Forward)
+        return stage.transient_forward + stage.gradient_on_its_way;
+    if (again && !owes && opcode == Opcode::Backward)
         return std::max(stage.transient_backward, stage.transient_backward_last + stage.gradient_on_its_way);
     if (opcode == Opcode::Forward) return stage.transient_forward;
     if (opcode == Opcode::OverlapForwardBackward) return stage.transient_forward + stage2.transient_backward;
@@ -87,7 +89,7 @@ static double transient_bytes(Opcode opcode, const StageFootprint& stage, const 
 }
 
 DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
-                         const std::vector<double>& parameter_bytes, std::int64_t microbatches) {
+                         const std::vector<double>& parameter_bytes) {
     // Sizes of the rank's stages side by side: schedules with many chunks have thousands of counts.
     const std::size_t own = profile.stages.size();
     std::vector<double> held(own), held_for_weight(own), stashed(own), gradients(own), on_its_way(own);
@@ -104,12 +106,10 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
         const MemorySnapshot& snapshot = profile.snapshots[i];
         const std::uint16_t* counts = profile.counts_of(i).data();
         DynamicPeak now;
-        bool owes = false, again = false;
+        bool owes = false;
         for (std::size_t k = 0; k < own; ++k) {
             now.activations += counts[k] * held[k] + counts[own + k] * held_for_weight[k];
             const bool runs = profile.stages[k] == snapshot.stage;
-            // While all of a step's microbatches are held, none has run its backward; else one may have.
-            if (runs) again = counts[k] + counts[own + k] < microbatches;
             if (counts[own + k] == 0) {
                 if (!runs) now.transient += on_its_way[k];
                 continue;
@@ -119,8 +119,8 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
         }
         for (std::size_t k = 0; k < own && profile.weight_versions > 1; ++k)
             now.weight_stash += counts[2 * own + k] * stashed[k];
-        now.transient +=
-            transient_bytes(snapshot.running, stages[snapshot.stage], stages[snapshot.stage2], owes, again);
+        now.transient += transient_bytes(snapshot.running, stages[snapshot.stage], stages[snapshot.stage2],
+                                         owes, snapshot.again);
         now.instruction = snapshot.instruction;
         if (now.total() > peak.total()) peak = now;
     }
@@ -185,8 +185,7 @@ MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan,
     for (std::size_t r = 0; r < profiles.size(); ++r) {
         const int rank = static_cast<int>(r);
         const RankParameters parameters = rank_parameters(plan, costs, rank_of_stage, rank);
-        const DynamicPeak peak =
-            dynamic_peak(profiles[r], footprint.stages, footprint.parameter_bytes, plan.microbatches);
+        const DynamicPeak peak = dynamic_peak(profiles[r], footprint.stages, footprint.parameter_bytes);
         RankFootprint f;
         f.dense = parameters.dense;
         f.expert = parameters.expert;
@@ -374,12 +373,13 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
             };
             apply(effect.before);
             const double sharded = is_compute(in.opcode) ? n.gathered : 0;
-            const double gradients = is_backward(in.opcode) ? n.unsharded_gradients : 0;
+            const bool backward = is_backward(in.opcode) || in.opcode == Opcode::OverlapForwardBackward;
+            const double gradients = backward ? n.unsharded_gradients : 0;
             sample(event.start, sharded + gradients +
                                     transient_bytes(in.opcode, f, sizes.stages[in.stage2], owed[in.stage] > 0,
                                                     again[in.stage] != 0));
             apply(effect.after);
-            if (in.opcode == Opcode::Backward && effect.after.held < 0) again[in.stage] = 1;
+            if (effect.ends_backward) again[effect.after2_held != 0 ? in.stage2 : in.stage] = 1;
             activations += effect.after2_held * sizes.stages[in.stage2].activations;
             sample(event.end, 0);
         }

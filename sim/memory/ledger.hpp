@@ -45,9 +45,8 @@ struct DynamicPeak {
     [[nodiscard]] double total() const { return activations + transient + weight_stash; }
 };
 
-// `microbatches`: of a step.
 DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
-                         const std::vector<double>& parameter_bytes, std::int64_t microbatches);
+                         const std::vector<double>& parameter_bytes);
 
 // Bytes that each pipeline rank has left for activations, in quarters of a microbatch's: what drives
 // memory-limited orders. Whatever holds no more fits.

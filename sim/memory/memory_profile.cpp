@@ -29,6 +29,7 @@ class Profiler {
         }
         stages_ = profile_.stages.size();
         now_.assign(3 * stages_, 0);
+        finished_.assign(stages_, false);
         candidates_.resize(stages_ * kOpcodes);
     }
 
@@ -47,6 +48,7 @@ class Profiler {
         if (effect.may_peak) record(in, index);
         apply(effect.after);
         if (effect.after2_held != 0) change(slot(in.stage2), effect.after2_held);
+        if (effect.ends_backward) finished_[effect.after2_held != 0 ? slot(in.stage2) : s] = true;
     }
 
     RankMemoryProfile result() {
@@ -91,8 +93,10 @@ class Profiler {
     [[nodiscard]] bool last(const Instruction& in) const {
         return in.part == 0 || in.part == last_part_[in.stage];
     }
-    // Whether no count of `b` exceeds that of `a`.
-    [[nodiscard]] bool covers(const std::uint16_t* a, const std::uint16_t* b) const {
+    // Whether no count of `b` exceeds that of `a`, which comes after a backward where `b` does.
+    [[nodiscard]] bool covers(const std::uint16_t* a, bool a_again, const std::uint16_t* b,
+                              bool b_again) const {
+        if (b_again && !a_again) return false;
         for (std::size_t i = 0; i < now_.size(); ++i) {
             if (a[i] < b[i]) return false;
         }
@@ -105,12 +109,16 @@ class Profiler {
             std::max(profile_.peak_in_flight, std::accumulate(now_.begin(), in_flight, 0));
         Candidates& kept = candidates_[slot(in.stage) * kOpcodes + static_cast<std::size_t>(in.opcode)];
         const std::size_t width = now_.size();
+        const bool again = finished_[slot(in.stage)];
         for (std::size_t k = 0; k < kept.snapshots.size(); ++k) {
-            if (kept.snapshots[k].stage2 == in.stage2 && covers(&kept.counts[k * width], now_.data())) return;
+            const MemorySnapshot& one = kept.snapshots[k];
+            if (one.stage2 == in.stage2 && covers(&kept.counts[k * width], one.again, now_.data(), again))
+                return;
         }
         std::size_t left = 0;
         for (std::size_t k = 0; k < kept.snapshots.size(); ++k) {
-            if (kept.snapshots[k].stage2 == in.stage2 && covers(now_.data(), &kept.counts[k * width]))
+            const MemorySnapshot& one = kept.snapshots[k];
+            if (one.stage2 == in.stage2 && covers(now_.data(), again, &kept.counts[k * width], one.again))
                 continue;
             if (left != k) {
                 kept.snapshots[left] = kept.snapshots[k];
@@ -120,7 +128,7 @@ class Profiler {
         }
         kept.snapshots.resize(left);
         kept.counts.resize(left * width);
-        kept.snapshots.push_back({in.opcode, in.stage, in.stage2, index});
+        kept.snapshots.push_back({in.opcode, in.stage, in.stage2, index, again});
         kept.counts.insert(kept.counts.end(), now_.begin(), now_.end());
     }
 
@@ -128,6 +136,7 @@ class Profiler {
     std::vector<std::uint32_t> last_part_;
     std::size_t stages_ = 0;              // of this rank
     std::vector<std::uint16_t> now_;      // counts as in RankMemoryProfile
+    std::vector<bool> finished_;          // a backward of the stage has ended
     std::vector<Candidates> candidates_;  // [stage][kind]
     RankMemoryProfile profile_;
 };
@@ -145,6 +154,7 @@ MemoryEffect memory_effect(Opcode opcode, bool last_chunk) {
         case Opcode::Backward:
             e.after.held = last_chunk ? -1 : 0;
             e.may_peak = true;
+            e.ends_backward = last_chunk;
             break;
         case Opcode::BackwardInput:
             e.after = {-1, 1, 0};
@@ -152,11 +162,13 @@ MemoryEffect memory_effect(Opcode opcode, bool last_chunk) {
             break;
         case Opcode::BackwardWeight:
             e.after.held_for_weight = last_chunk ? -1 : 0;
+            e.ends_backward = last_chunk;
             break;
         case Opcode::OverlapForwardBackward:
             e.before.held = 1;
             e.after2_held = -1;
             e.may_peak = true;
+            e.ends_backward = true;
             break;
         case Opcode::StashWeights:
             e.before.stashed = 1;

@@ -21,7 +21,8 @@ struct MemoryEffect {
     };
     Counts before, after;
     int after2_held = 0;
-    bool may_peak = false;  // a state in which memory can be at its most
+    bool may_peak = false;       // a state in which memory can be at its most
+    bool ends_backward = false;  // of the stage, or of stage2 where after2_held says so
     [[nodiscard]] bool any() const {
         return may_peak || after.held != 0 || after.held_for_weight != 0 || after.stashed != 0;
     }
@@ -36,6 +37,7 @@ struct MemorySnapshot {
     Opcode running = Opcode::Forward;  // Forward, a backward, OverlapForwardBackward, StashWeights or Reload
     std::uint16_t stage = 0, stage2 = 0;
     std::uint32_t instruction = 0;  // the first in the program with these counts
+    bool again = false;             // `stage` has finished a backward in the step before this
 };
 
 struct RankMemoryProfile {

@@ -11,7 +11,8 @@ struct Inside {
     SimTime gathers = 0, reductions = 0;
 };
 
-Inside inside(const StageCostSet& stage, const Instruction& in, int chunks) {
+Inside inside(const PlanCost& costs, const Instruction& in, int chunks) {
+    const StageCostSet& stage = costs.stage(in.stage);
     const auto time = [](double seconds) { return to_sim_time(Seconds(std::max(0.0, seconds))); };
     const double gathers = stage.forward.dp.total_s;  // each pass gathers the same
     switch (in.opcode) {
@@ -23,6 +24,11 @@ Inside inside(const StageCostSet& stage, const Instruction& in, int chunks) {
             return {time(stage.backward_input.dp.total_s), 0};
         case Opcode::BackwardWeight:
             return {0, time(stage.backward_weight.dp.total_s) / chunks};
+        case Opcode::OverlapForwardBackward: {
+            const StageCostSet& other = costs.stage(in.stage2);
+            const double its = other.forward.dp.total_s;
+            return {time(gathers + its), time(other.backward.dp.total_s - its)};
+        }
         default:
             return {};
     }
@@ -54,7 +60,7 @@ void add_layer_collectives(const ParallelPlan& plan, const PlanCost& costs, Trac
         std::vector<TraceEvent> all;
         for (const TraceEvent& event : rank.events) {
             const Instruction& in = event.instruction;
-            const Inside of = inside(costs.stage(in.stage), in, in.part > 0 ? chunks[in.stage] : 1);
+            const Inside of = inside(costs, in, in.part > 0 ? chunks[in.stage] : 1);
             const SimTime gathered = std::min(event.end, event.start + of.gathers);
             if (of.gathers > 0) all.push_back(part_of(event, Opcode::Unshard, event.start, gathered));
             all.push_back(event);

@@ -143,7 +143,7 @@ TEST(ExecutorMemory, PredictedPeaksAreThoseOfRuns) {
                 parts += a.name + " " + std::to_string(static_cast<std::int64_t>(a.bytes)) + ", ";
             // Within 2 % where ranks keep pace; on a loaded machine a message more may be held at the peak of
             // a pipeline.
-            const double near = document.plan.mesh.pp > 1 ? 0.03 : 0.012;
+            const double near = document.plan.mesh.pp > 1 ? 0.03 : 0.02;
             EXPECT_NEAR(memory.peak_allocated_bytes / run[static_cast<std::size_t>(memory.rank)], 1, near)
                 << (c.llama ? "llama " : "gpt ") << summary(document.plan) << (c.tied ? " tied" : "")
                 << " rank " << memory.rank << ": " << parts << "run "

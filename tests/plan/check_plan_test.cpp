@@ -322,6 +322,7 @@ TEST(CheckPlan, SequenceSplits) {
     EXPECT_EQ(error.context, "--context-parallel-size");
     EXPECT_EQ(error.message, "8 heads are not a multiple of tp * cp = 16 (all-to-all)");
     EXPECT_EQ(error.hint, "cp 2 (legal: 1, 2), or cp_kind ring");
+    plan = make_plan(few, cluster, {.tp = 1, .cp = 4}, 4);
     plan.cp_kind = WorkShape::Cp::Ring;
     EXPECT_EQ(only_error(check_plan(few, cluster, plan, TargetFramework::DeepSpeed)).context,
               "sequence_parallel_size");

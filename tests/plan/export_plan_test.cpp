@@ -158,17 +158,16 @@ std::vector<PlanDocument> megatron_plans() {
         d.plan.recompute = RecomputeMode::Full;
         d.plan.stages = uniform_partition(d.graph, 8, RecomputeMode::Full);
     });
-    add("mixtral-8x7b", {.tp = 2, .ep = 8, .etp = 2}, [](PlanDocument& d) {
-        d.plan.precision.compute = d.plan.precision.parameters = Precision::Fp16;
-        d.plan.optimizer = OptimizerKind::Sgd;
-    });
+    add("mixtral-8x7b", {.tp = 2, .ep = 8, .etp = 2},
+        [](PlanDocument& d) { d.plan.optimizer = OptimizerKind::Sgd; });
     add("deepseek-v3", {.pp = 1, .ep = 8}, [](PlanDocument& d) { d.plan.zero_stage = 2; });
     add("gpt2-xl", {}, [](PlanDocument& d) {
         d.plan.dropout = true;
         d.plan.seq_len = 1024;
         d.plan.attention = AttentionKernel::Unfused;
     });
-    add("qwen2.5-7b", {.tp = 2}, [](PlanDocument&) {});
+    add("qwen2.5-7b", {.tp = 2},
+        [](PlanDocument& d) { d.plan.precision.compute = d.plan.precision.parameters = Precision::Fp16; });
     return plans;
 }
 
@@ -361,6 +360,8 @@ TEST(ExportPlan, WhatAFrameworkCannotDoIsRefusedByItsOwnKey) {
          "pipeline.partition", "its own split: 16,16"},
         {DeepSpeed, [](PlanDocument& d) { d.plan.precision.compute = Precision::Fp8; }, "bf16.enabled",
          "precision bf16 or fp16 or fp32"},
+        {DeepSpeed, [](PlanDocument& d) { set_mesh(d, {.pp = 2, .cp = 2}); }, "sequence_parallel_size",
+         "cp 1, or pp 1 and tp 1"},
         {Nanotron, [](PlanDocument& d) { d.plan.zero_stage = 2; }, "optimizer.zero_stage", "zero 1"},
         {Accelerate, [](PlanDocument& d) { d.plan.zero_stage = 1; }, "fsdp_reshard_after_forward",
          "zero 2 (fsdp_reshard_after_forward false), or zero 0"},
@@ -376,6 +377,54 @@ TEST(ExportPlan, WhatAFrameworkCannotDoIsRefusedByItsOwnKey) {
             named = named || (error.context == refusal.key && error.hint == refusal.hint);
         EXPECT_TRUE(named) << refusal.key << " in\n" << to_string(made.errors());
     }
+}
+
+TEST(ExportPlan, ModelsThatAFrameworkDoesNotTrainAreRefused) {
+    using enum TargetFramework;
+    const auto refused = [](const char* model, TargetFramework target,
+                            Precision precision = Precision::Bf16) {
+        PlanDocument document = document_of(model, "h100:8");
+        set_mesh(document, {});
+        document.plan.precision.compute = precision;
+        const auto made = export_plan(document, target, "job");
+        if (made) return std::string();
+        return to_string(made.errors());
+    };
+    for (const TargetFramework target : {Megatron, Torchtitan, Nanotron}) {
+        EXPECT_NE(refused("t5-11b", target).find("has an encoder before its decoder"), std::string::npos);
+        EXPECT_NE(refused("vit-b-16", target).find("trains transformers over tokens"), std::string::npos);
+    }
+    EXPECT_EQ(refused("bert-large", Megatron).find("is an encoder"), std::string::npos);
+    EXPECT_NE(refused("bert-large", Torchtitan).find("is an encoder"), std::string::npos);
+    EXPECT_NE(refused("mixtral-8x7b", Megatron, Precision::Fp16).find("grouped products of experts"),
+              std::string::npos);
+}
+
+TEST(ExportPlan, TorchtitansExpertsLieWithinItsShards) {
+    PlanDocument document = document_of("mixtral-8x7b", "h100:16");
+    set_mesh(document, {.ep = 8});
+    document.plan.zero_stage = 0;  // one shard: no ranks to spread experts over
+    const auto made = export_plan(document, TargetFramework::Torchtitan, "job");
+    ASSERT_FALSE(made);
+    EXPECT_NE(to_string(made.errors()).find("experts spread over"), std::string::npos);
+}
+
+TEST(ExportPlan, DeepSpeedIsNotToldWhatItWouldMiscount) {
+    PlanDocument document = document_of("llama3-8b", "h100:16");
+    set_mesh(document, {.tp = 2});
+    document.plan.sequence_parallel = false;
+    document.plan.zero_stage = 1;
+    document.plan.optimizer = OptimizerKind::Lamb;
+    std::string text = exported(document, TargetFramework::DeepSpeed);
+    EXPECT_EQ(text.find("train_batch_size"), std::string::npos) << text;
+    EXPECT_NE(text.find("\"zero_allow_untested_optimizer\": true"), std::string::npos) << text;
+    set_mesh(document, {.cp = 4});
+    document.plan.cp_kind = WorkShape::Cp::AllToAll;
+    document.plan.optimizer = OptimizerKind::Adam;
+    text = exported(document, TargetFramework::DeepSpeed);
+    EXPECT_NE(text.find("\"sequence_parallel_size\": 4"), std::string::npos) << text;
+    EXPECT_NE(text.find("\"data_parallel_size\": 4"), std::string::npos) << text;
+    EXPECT_EQ(text.find("zero_allow_untested_optimizer"), std::string::npos) << text;
 }
 
 }  // namespace

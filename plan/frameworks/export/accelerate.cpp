@@ -51,6 +51,9 @@ PlanExport export_accelerate(const ExportInput& input) {
     }
     text += fmt::format("mixed_precision: '{}'\nnum_machines: {}\nnum_processes: {}\n",
                         mixed_precision(plan.precision.compute), cluster.nodes(), cluster.devices());
+    if (cluster.nodes() > 1) {
+        made.remarks.emplace_back("machine_rank, main_process_ip and main_process_port are each node's own");
+    }
     made.text = as_comments({"accelerate: " + input.title()}) + as_comments(made.remarks) + text;
     return made;
 }

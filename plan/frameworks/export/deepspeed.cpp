@@ -41,14 +41,23 @@ std::string_view optimizer_type(OptimizerKind kind) {
 void add_parallelism(const ExportInput& input, Json& json, std::vector<std::string>& remarks) {
     const ParallelPlan& plan = input.plan();
     const DeviceMesh& mesh = plan.mesh;
-    if (mesh.tp > 1 && mesh.pp == 1) json["tensor_parallel"] = {{"autotp_size", mesh.tp}};
+    if (mesh.tp > 1 && mesh.pp == 1) {
+        json["tensor_parallel"] = {{"autotp_size", mesh.tp}};
+        // Without a mesh of the caller's DeepSpeedConfig takes every rank for a replica.
+        json.erase("train_batch_size");
+        remarks.push_back(fmt::format("train_batch_size {} is left out: DeepSpeed would count {} replicas",
+                                      plan.global_batch, mesh.devices()));
+    }
     if (mesh.tp > 1 && mesh.pp > 1) {
         remarks.push_back(fmt::format(
             "the layers of a PipelineModule are tensor parallel by themselves: its topology has a model axis "
             "of {}",
             mesh.tp));
     }
-    if (mesh.cp > 1) json["sequence_parallel_size"] = mesh.cp;
+    if (mesh.cp > 1) {  // the mesh is built where both are there (deepspeed/__init__.py)
+        json["sequence_parallel_size"] = mesh.cp;
+        json["data_parallel_size"] = mesh.dp;
+    }
     if (mesh.ep > 1) json["expert_parallel"] = {{"enabled", true}, {"autoep_size", mesh.ep}};
     if (mesh.pp == 1) return;
     const bool full = plan.stages.front().recompute == RecomputeMode::Full;
@@ -76,6 +85,8 @@ PlanExport export_deepspeed(const ExportInput& input) {
     }
     json["zero_optimization"] = zero_section(plan);
     json["optimizer"] = {{"type", optimizer_type(plan.optimizer)}};
+    if (plan.zero_stage > 0 && plan.optimizer != OptimizerKind::Adam)
+        json["zero_allow_untested_optimizer"] = true;  // runtime/zero/utils.py, ZERO_SUPPORTED_OPTIMIZERS
     if (plan.optimizer == OptimizerKind::SgdMomentum) json["optimizer"]["params"] = {{"momentum", 0.9}};
     add_parallelism(input, json, made.remarks);
     if (plan.stages.front().recompute == RecomputeMode::Full && plan.mesh.pp == 1)

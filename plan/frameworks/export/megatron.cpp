@@ -137,7 +137,9 @@ void add_recompute(const ParallelPlan& plan, Arguments& out) {
 }
 
 void add_kernels(const ParallelPlan& plan, Arguments& out) {
-    const bool unfused = plan.attention == AttentionKernel::Unfused;
+    // The fused kernels compute in 16 bits.
+    const bool unfused =
+        plan.attention == AttentionKernel::Unfused || plan.precision.compute == Precision::Fp32;
     const bool cudnn = plan.attention == AttentionKernel::CuDnn;
     out.value("--attention-backend", unfused ? "unfused" : cudnn ? "fused" : "flash");
     const double dropout = plan.dropout ? 0.1 : 0;

@@ -32,7 +32,7 @@ class ModelArguments {
     void add_sizes() {
         value("--num-layers", c_.layers);
         value("--hidden-size", c_.hidden);
-        value("--ffn-hidden-size", c_.ffn);
+        value("--ffn-hidden-size", c_.ffn > 0 ? c_.ffn : c_.expert_ffn);
         value("--num-attention-heads", c_.heads);
         if (c_.kv() != c_.heads) {
             flag("--group-query-attention");
@@ -101,8 +101,9 @@ class ModelArguments {
         say(c_.index_topk > 0, "sparse attention");
         say(c_.embedding_size > 0, "a narrower embedding");
         say(c_.encoder_layers > 0 || !c_.causal, "what is not a decoder");
+        say(c_.experts > 0, "how the router scores, groups and balances");
         if (!unsaid.empty())
-            remarks_.push_back("MODEL_ARGS leave out what Megatron has no plain flag for: " + unsaid);
+            remarks_.push_back("MODEL_ARGS leave to you what the plan does not depend on: " + unsaid);
         remarks_.emplace_back(
             "rotary base, epsilons, initial values, tokenizer, data and learning rate are the run's own");
     }

@@ -150,6 +150,8 @@ void add_parallelism(const ExportInput& input, Settings& out, PlanExport& made) 
     // Of compiled models.
     if (plan.overlap.tp && mesh.tp > 1) out.flag("enable_async_tensor_parallel", true);
     out.number("context_parallel_degree", mesh.cp);
+    // Its default gathers all keys and values.
+    if (mesh.cp > 1) out.word("context_parallel_rotate_method", "alltoall");
     out.number("expert_parallel_degree", mesh.ep);
     if (mesh.ep > 1) out.number("expert_tensor_parallel_degree", mesh.etp);
     out.number("pipeline_parallel_degree", mesh.pp);

@@ -5,9 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include "models/families/registry.hpp"
 #include "models/load_model.hpp"
+#include "plan/frameworks/framework.hpp"
 #include "plan/stage_partition.hpp"
+#include "plan/trace/analyze.hpp"
 #include "plan/trace/compare.hpp"
+#include "sim/report/trace_labels.hpp"
 #include "sim/simulator.hpp"
 
 namespace tw {
@@ -40,6 +44,17 @@ std::vector<const TraceEvent*> inside(const SimulationReport& report) {
         if ((event.index & kInsideAnother) != 0) events.push_back(&event);
     }
     return events;
+}
+
+double highest(const SimulationReport& report) {
+    std::int64_t most = 0;
+    for (const MemorySample& sample : report.trace.ranks.front().memory) {
+        std::int64_t sum = 0;
+        for (const std::int64_t bytes : sample.bytes)
+            sum += bytes;
+        most = std::max(most, sum);
+    }
+    return static_cast<double>(most);
 }
 
 TEST(LayerCollectives, StandBesideTheirStage) {
@@ -78,17 +93,47 @@ TEST(LayerCollectives, AreNotCompared) {
     EXPECT_FALSE(compare_traces(s.report.trace, bare).order_divergence);
 }
 
+TEST(LayerCollectives, LieOnNoCriticalPath) {
+    const Simulated s = simulated(3);
+    EXPECT_EQ(describe(s.report.trace, analyze(s.report.trace).critical_path), s.report.critical_path);
+}
+
+// On processors the first layer's gradient is on its way into what comes after a backward, whatever the
+// order.
+TEST(MemoryCurves, RiseToTheLedgersPeakOnProcessors) {
+    ModelConfig config;
+    config.name = "wide vocabulary";
+    config.family = "gpt";
+    config.layers = 4, config.hidden = 64, config.heads = 4, config.ffn = 192, config.vocab = 8192;
+    config.positions = PositionKind::Learned;
+    const LayerGraph graph = build_model(config).value();
+    for (const char* schedule : {"1f1b", "gpipe"}) {
+        for (const std::int64_t microbatches : {1, 2, 4}) {
+            const auto environment = make_environment(graph, load_cluster("cpu:2").value()).value();
+            ParallelPlan plan;
+            plan.mesh.dp = 2;
+            plan.zero_stage = 3;
+            plan.schedule = schedule;
+            plan.precision.compute = Precision::Fp32;
+            apply_framework(framework_defaults("trainwright"), false, plan);
+            plan.microbatches = microbatches;
+            plan.global_batch = 2 * microbatches;
+            plan.seq_len = 16;
+            plan.stages = uniform_partition(graph, 1, RecomputeMode::None);
+            SimulateOptions options;
+            options.trace = true;
+            const SimulationReport report = Simulator(environment).simulate(plan, options).value();
+            EXPECT_NEAR(highest(report), report.memory.front().peak_allocated_bytes,
+                        1e-3 * report.memory.front().peak_allocated_bytes)
+                << schedule << " of " << microbatches;
+        }
+    }
+}
+
 TEST(MemoryCurves, RiseToTheLedgersPeak) {
     for (const int zero : {1, 3}) {
         const Simulated s = simulated(zero);
-        std::int64_t highest = 0;
-        for (const MemorySample& sample : s.report.trace.ranks.front().memory) {
-            std::int64_t sum = 0;
-            for (const std::int64_t bytes : sample.bytes)
-                sum += bytes;
-            highest = std::max(highest, sum);
-        }
-        EXPECT_NEAR(static_cast<double>(highest), s.report.memory.front().peak_allocated_bytes,
+        EXPECT_NEAR(highest(s.report), s.report.memory.front().peak_allocated_bytes,
                     1e-3 * s.report.memory.front().peak_allocated_bytes)
             << "ZeRO-" << zero;
     }
