@@ -22,7 +22,7 @@ enum class Objective : std::uint8_t { Time, Memory, Money, Pareto };
 struct RankedPlan {
     ParallelPlan plan;
     Evaluation evaluation;
-    // The difference to the first is within its own standard deviation; by memory, within a percent.
+    // The difference to the first is within its own standard deviation; by memory, on one step of a percent.
     bool tied = false;
 };
 

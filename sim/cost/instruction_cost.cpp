@@ -3,7 +3,6 @@
 
 #include "plan/frameworks/framework.hpp"
 #include "sim/collectives/multiprocessors.hpp"
-#include "sim/cost/host_dispatch.hpp"
 #include "sim/cost/plan_cost.hpp"
 
 namespace tw {
