@@ -46,9 +46,10 @@ int validate_files(const ValidateOptions& options, Console& console) {
         console.out("\n");
         console.out_table(worst_rows(*report, options.rows ? 0 : static_cast<std::size_t>(options.worst)));
     }
-    if (options.rows) {
+    for (const TextTable& table : {reasons_table(*report), assumptions_table(*report)}) {
+        if (table.rows() == 0) continue;
         console.out("\n");
-        console.out_table(reasons_table(*report));
+        console.out_table(table);
     }
     return 0;
 }
@@ -58,7 +59,7 @@ int validate_files(const ValidateOptions& options, Console& console) {
 void define_validate(Command& command) {
     auto& options = command.keep<ValidateOptions>();
     command.positionals("FILE", options.files, "documents of measured training runs");
-    command.flag("--rows", options.rows, "list every row, and why the others were not compared");
+    command.flag("--rows", options.rows, "list every row with its prediction");
     command.integer("--worst", options.worst, 0, 10'000, "N",
                     "list the N rows with the largest error of time");
     command.flag("--blind", options.blind, "calibrate nothing");

@@ -179,8 +179,14 @@ class FixParser {
 
     void parse_zero(const std::vector<std::string_view>& choices) {
         bool plain = false;
-        for (const std::string_view choice : choices)
+        for (const std::string_view choice : choices) {
+            if (choice.starts_with("0/") && choice != "0/all") {
+                error(fmt::format("zero={}: ZeRO 0 shards nothing, so that it has no groups", choice),
+                      fmt::format("zero=0 or zero=1{}", choice.substr(1)));
+                continue;
+            }
             parse_integers(kZero, {read_behind(kShard, choice, '/', kAllShards, plain)});
+        }
         if (plain) constraints_.zero_shard.ranges.clear();  // a stage over any groups
     }
 

@@ -20,7 +20,8 @@ enum class TruthStatus : std::uint8_t { Ok, OutOfMemory, NotComparable };
 
 struct TruthModel {
     std::string name, family;
-    std::optional<std::int64_t> layers, hidden, heads, kv_heads, ffn, vocab, seq_len, experts;
+    std::optional<std::int64_t> layers, hidden, heads, kv_heads, ffn, vocab, seq_len, experts,
+        experts_per_token;
     std::string document;  // a foreign configuration that the row embeds
 };
 
@@ -42,7 +43,7 @@ struct TruthRow {
     std::optional<std::int64_t> microbatch, microbatches, global_batch;
     bool compile = false, async_tp = false, overlap_grad_reduce = false, overlap_param_gather = false;
 
-    double step_time_s = 0;   // 0: not measured
+    double step_time_s = 0;   // stated, or what the row's throughput comes to; 0: not measured
     double memory_bytes = 0;  // 0: not measured, or not a measurement
     MemoryKind memory_kind = MemoryKind::None;
     // Read on the last pipeline rank, or on the first node; else the largest over ranks.

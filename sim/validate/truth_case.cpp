@@ -61,24 +61,47 @@ int shard_of(const std::string& text) {
     return 0;
 }
 
-void set_precision(const TruthRow& row, const FrameworkDefaults& defaults, ParallelPlan& plan) {
+// The precision that a row's words name ("fp16 mixed", "FP8-CS"); the framework's where it has none. Alone,
+// "amp" is fp16: apex knows no other, and it is torch.autocast's default on a GPU.
+Result<Precision> precision_of(const TruthRow& row, const FrameworkDefaults& defaults, ValidationCase& c) {
     const std::string& p = row.precision;
-    plan.precision.compute = says(p, "fp8") || says(p, "float8") ? Precision::Fp8
-                             : says(p, "bf16")                   ? Precision::Bf16
-                             : says(p, "fp16")                   ? Precision::Fp16
-                             : says(p, "fp32")                   ? Precision::Fp32
-                                                                 : defaults.precision;
+    static constexpr std::array<std::pair<std::string_view, Precision>, 11> kWords = {{
+        {"fp8", Precision::Fp8},
+        {"float8", Precision::Fp8},
+        {"bf16", Precision::Bf16},
+        {"bfloat16", Precision::Bf16},
+        {"fp16", Precision::Fp16},
+        {"float16", Precision::Fp16},
+        {"half", Precision::Fp16},
+        {"tf32", Precision::Tf32},
+        {"fp32", Precision::Fp32},
+        {"float32", Precision::Fp32},
+        {"amp", Precision::Fp16},
+    }};
+    if (says(p, "fp4") || says(p, "float4")) return reason("precision " + row.precision + " is not modelled");
+    for (const auto& [word, precision] : kWords) {
+        if (says(p, word)) return precision;
+    }
+    if (!p.empty()) {
+        c.assumed.push_back(
+            fmt::format("precision \"{}\": {}, the framework's default", p, to_string(defaults.precision)));
+    }
+    return defaults.precision;
 }
 
 // What a row says of recomputation ("full (uniform, 1)", "selective + SP"); nothing where it says nothing
 // that is known: the framework's default.
 std::optional<RecomputeMode> recompute_of(const std::string& text, const FrameworkDefaults& defaults) {
     const auto begins = [&](std::string_view word) { return text.rfind(word, 0) == 0; };
-    if (begins("none") || text == "no" || begins("no ") || text == "off" || text == "false")
+    if (begins("none") || begins("no ") || begins("disabled") || text == "no" || text == "off" ||
+        text == "false")
         return RecomputeMode::None;
     if (says(text, "select"))
         return defaults.selective_by_op ? RecomputeMode::SelectiveOps : RecomputeMode::Selective;
-    if (begins("full") || begins("yes") || text == "on" || text == "true") return RecomputeMode::Full;
+    // Megatron's recompute-method is one of full granularity.
+    if (begins("full") || begins("yes") || begins("enabled") || begins("uniform") || text == "on" ||
+        text == "true")
+        return RecomputeMode::Full;
     return std::nullopt;
 }
 
@@ -183,7 +206,8 @@ Status set_mesh(const TruthRow& row, ParallelPlan& plan) {
 
 // What the row says over the framework's defaults.
 void apply_row(const TruthRow& row, const FrameworkDefaults& defaults, const Device& device,
-               ParallelPlan& plan) {
+               ValidationCase& c) {
+    ParallelPlan& plan = c.plan;
     if (row.flash_attention) {
         plan.attention = !*row.flash_attention     ? AttentionKernel::Unfused
                          : hopper_or_later(device) ? defaults.flash_hopper
@@ -216,7 +240,12 @@ void apply_row(const TruthRow& row, const FrameworkDefaults& defaults, const Dev
     const int replicas = plan.mesh.dp * plan.mesh.cp;
     plan.zero_shard =
         plan.zero_stage > 0 && shard > 1 && shard < replicas && replicas % shard == 0 ? shard : 0;
-    if (const auto mode = recompute_of(row.recompute, defaults)) plan.recompute = *mode;
+    if (const auto mode = recompute_of(row.recompute, defaults)) {
+        plan.recompute = *mode;
+    } else if (!row.recompute.empty()) {
+        c.assumed.push_back(fmt::format("recompute \"{}\": {}, the framework's default", row.recompute,
+                                        to_string(plan.recompute)));
+    }
     if (row.async_tp) plan.overlap.tp = true;
     if (row.overlap_grad_reduce) plan.overlap.grad_reduce = true;
     if (row.overlap_param_gather) plan.overlap.param_gather = true;
@@ -233,52 +262,46 @@ std::string_view table_of_kind(const TruthRow& row) {
     return row.compile ? "pytorch-compile" : "pytorch";
 }
 
+// The table of the framework that the row names; "" where it names none that has one.
+std::string_view named_table(const TruthRow& row) {
+    const std::string f = lower(row.framework);
+    const std::string source = lower(row.source);
+    if (f == "megatron-functional")
+        return says(row.model.name, "local_spec") ? "megatron-functional-local" : "megatron-functional";
+    if (says(source, "transformers") && !row.compile)
+        return says(row.precision, "bf16_params") ? "transformers-bf16" : "transformers";
+    if (row.shape == TruthShape::SingleDevice || f.rfind("transformers", 0) == 0) {
+        return row.compile                          ? "pytorch-compile"
+               : says(row.precision, "bf16_params") ? "pytorch-bf16"
+                                                    : "pytorch";
+    }
+    if (says(f, "bigscience") || (says(source, "bigscience") && says(f, "deepspeed")))
+        return says(lower(row.gpu), "a100") ? "megatron-deepspeed-tr11" : "megatron-deepspeed-bigscience";
+    if (says(f, "megatron-deepspeed")) return "megatron-deepspeed";
+    if (says(f, "nemo") || says(f, "megatron-bridge")) return "nemo";
+    if (says(f, "megatron-core r0.8")) return "megatron-2024";
+    if (says(f, "transformerengine") || says(f, "megatron-core")) return "megatron";
+    if (says(f, "megatron-lm fork")) return "megatron-2023";
+    if (says(f, "megatron")) {
+        return says(source, "2021")                  ? "megatron-2021"
+               : row.flash_attention.value_or(false) ? "megatron"
+                                                     : "megatron-2022";
+    }
+    if (says(f, "composer") || says(f, "foundry"))
+        return says(row.sharding, "pure") ? "composer-fsdp-pure" : "composer-fsdp";
+    if (says(f, "internevo")) return "internevo";
+    if (says(f, "torchtitan")) return row.compile ? "torchtitan" : "torchtitan-eager";
+    if (says(f, "maxtext")) return "maxtext";
+    if (says(f, "deepspeed")) return "deepspeed";
+    if (says(f, "pytorch")) return "pytorch";
+    return "";
+}
+
 }  // namespace
 
 Result<const FrameworkDefaults*> framework_of(const TruthRow& row) {
-    const std::string f = lower(row.framework);
-    const std::string source = lower(row.source);
-    std::string_view name;
-    if (f == "megatron-functional") {
-        name = says(row.model.name, "local_spec") ? "megatron-functional-local" : "megatron-functional";
-    } else if (says(source, "transformers") && !row.compile) {
-        name = says(row.precision, "bf16_params") ? "transformers-bf16" : "transformers";
-    } else if (row.shape == TruthShape::SingleDevice || f.rfind("transformers", 0) == 0) {
-        name = row.compile                          ? "pytorch-compile"
-               : says(row.precision, "bf16_params") ? "pytorch-bf16"
-                                                    : "pytorch";
-    } else if (says(f, "bigscience") || (says(source, "bigscience") && says(f, "deepspeed"))) {
-        name = says(lower(row.gpu), "a100") ? "megatron-deepspeed-tr11" : "megatron-deepspeed-bigscience";
-    } else if (says(f, "megatron-deepspeed")) {
-        name = "megatron-deepspeed";
-    } else if (says(f, "nemo") || says(f, "megatron-bridge")) {
-        name = "nemo";
-    } else if (says(f, "megatron-core r0.8")) {
-        name = "megatron-2024";
-    } else if (says(f, "transformerengine") || says(f, "megatron-core")) {
-        name = "megatron";
-    } else if (says(f, "megatron-lm fork")) {
-        name = "megatron-2023";
-    } else if (says(f, "megatron")) {
-        name = says(source, "2021")                  ? "megatron-2021"
-               : row.flash_attention.value_or(false) ? "megatron"
-                                                     : "megatron-2022";
-    } else if (says(f, "composer") || says(f, "foundry")) {
-        name = says(row.sharding, "pure") ? "composer-fsdp-pure" : "composer-fsdp";
-    } else if (says(f, "internevo")) {
-        name = "internevo";
-    } else if (says(f, "torchtitan")) {
-        name = row.compile ? "torchtitan" : "torchtitan-eager";
-    } else if (says(f, "maxtext")) {
-        name = "maxtext";
-    } else if (says(f, "deepspeed")) {
-        name = "deepspeed";
-    } else if (says(f, "pytorch")) {
-        name = "pytorch";
-    } else {
-        name = table_of_kind(row);
-    }
-    return find_framework(name);
+    const std::string_view named = named_table(row);
+    return find_framework(named.empty() ? table_of_kind(row) : named);
 }
 
 Result<ValidationCase> make_case(const TruthRow& row, const FrameworkDefaults* own) {
@@ -295,6 +318,8 @@ Result<ValidationCase> make_case(const TruthRow& row, const FrameworkDefaults* o
     }
     auto defaults = own != nullptr ? Result<const FrameworkDefaults*>(own) : framework_of(row);
     if (!defaults) return defaults.errors();
+    if (own == nullptr && !row.framework.empty() && named_table(row).empty())
+        c.assumed.push_back(fmt::format("framework \"{}\": taken for {}", row.framework, (*defaults)->name));
     auto graph = graph_of(row, **defaults);
     if (!graph) return graph.errors();
     c.graph = std::move(*graph);
@@ -307,9 +332,11 @@ Result<ValidationCase> make_case(const TruthRow& row, const FrameworkDefaults* o
     c.profile = std::move(*profile);
 
     c.plan.seq_len = row.model.seq_len.value_or(c.graph.default_seq_len);
-    set_precision(row, **defaults, c.plan);
+    auto precision = precision_of(row, **defaults, c);
+    if (!precision) return precision.errors();
+    c.plan.precision.compute = *precision;
     apply_framework(**defaults, hopper_or_later(device), c.plan);
-    apply_row(row, **defaults, device, c.plan);
+    apply_row(row, **defaults, device, c);
     if (Status schedule = set_schedule(row, c.graph, c.plan); !schedule) return schedule.errors();
     const PlanCheck check = check_plan(c.graph, c.cluster, c.plan);
     if (!check.errors.empty()) return reason("the plan is not legal: " + check.errors.front().message);

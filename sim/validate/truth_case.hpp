@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "models/graph/layer_graph.hpp"
 #include "models/hardware/cluster.hpp"
@@ -20,6 +21,7 @@ struct ValidationCase {
     Cluster cluster;
     HardwareProfile profile;
     ParallelPlan plan;
+    std::vector<std::string> assumed;  // what the row says in words that nobody knows, and what was taken
 };
 
 // The case, or the reason why the row cannot be compared ("layers missing"): the errors' messages, in the

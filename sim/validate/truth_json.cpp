@@ -70,6 +70,29 @@ void read_memory(const JsonObject& object, TruthRow& row) {
     row.memory_of_first_node = contains(kind, "nvidia-smi") && !contains(kind, "max");
 }
 
+// Samples of an iteration, where the row states them by its microbatches alone.
+std::optional<std::int64_t> batch_of_microbatches(const TruthRow& row) {
+    if (!row.microbatch || !row.microbatches) return std::nullopt;
+    const double model = double{1} * row.tp.value_or(1) * row.pp.value_or(1) * row.cp.value_or(1);
+    const double dp = row.dp ? *row.dp : row.gpus && model > 0 ? std::floor(*row.gpus / model) : 0;
+    const double batch = dp * static_cast<double>(*row.microbatch) * static_cast<double>(*row.microbatches);
+    if (batch < 1 || batch > kMostWhole) return std::nullopt;
+    return static_cast<std::int64_t>(batch);
+}
+
+// Seconds of an iteration: stated, or what the stated throughput comes to. 0 where the row says neither.
+double measured_step(const JsonObject& object, const TruthRow& row) {
+    const double stated = object.number_or("iteration_time_s", 0, 0, kMost);
+    const double samples = object.number_or("samples_per_s", 0, 0, kMost);
+    const double each = object.number_or("tokens_per_s_per_gpu", 0, 0, kMost);
+    const double tokens = object.number_or("tokens_per_s", each * row.gpus.value_or(0), 0, kMost);
+    if (stated > 0 || row.one_layer || !row.global_batch) return stated;
+    const auto batch = static_cast<double>(*row.global_batch);
+    if (samples > 0) return batch / samples;
+    if (tokens > 0 && row.model.seq_len) return batch * static_cast<double>(*row.model.seq_len) / tokens;
+    return 0;
+}
+
 TruthRow main_row(const JsonObject& object, Errors& errors, std::size_t index) {
     TruthRow row;
     row.id = object.string_or("id", "#" + std::to_string(index));
@@ -88,6 +111,7 @@ TruthRow main_row(const JsonObject& object, Errors& errors, std::size_t index) {
         row.model.vocab = whole<std::int64_t>(m, "vocab");
         row.model.seq_len = whole<std::int64_t>(m, "seq_len");
         row.model.experts = whole<std::int64_t>(m, "experts");
+        row.model.experts_per_token = whole<std::int64_t>(m, "topk");
     }
     if (const Json* hardware = object.find("hardware")) {
         const JsonObject h(*hardware, object.pointer("hardware"), errors);
@@ -114,9 +138,10 @@ TruthRow main_row(const JsonObject& object, Errors& errors, std::size_t index) {
     row.microbatch = whole<std::int64_t>(object, "micro_batch");
     row.microbatches = whole<std::int64_t>(object, "num_microbatches");
     row.global_batch = whole<std::int64_t>(object, "global_batch");
+    if (!row.global_batch) row.global_batch = batch_of_microbatches(row);
     row.compile = object.boolean_or("compile", false);
     row.async_tp = object.boolean_or("async_tp", false);
-    row.step_time_s = object.number_or("iteration_time_s", 0, 0, kMost);
+    row.step_time_s = measured_step(object, row);
     read_memory(object, row);
     return row;
 }

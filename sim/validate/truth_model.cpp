@@ -22,17 +22,16 @@ std::string key_of(const std::string& name) {
     return key;
 }
 
-// Architectures that a published table names without all their numbers.
-struct NamedModel {
-    std::string_view key;     // a prefix of the row's name, letters and digits only
-    std::string_view preset;  // of models/data/models
-};
-constexpr NamedModel kNamed[] = {
-    {"deepseekv3", "deepseek-v3"},
-    {"qwen330ba3b", "qwen3-30b-a3b"},
-    {"qwen3235ba22b", "qwen3-235b-a22b"},
-    {"gptoss120b", "gpt-oss-120b"},
-};
+// The preset whose name the row's begins with, spelt as tables spell it ("Qwen3_30B_a3B (tokendrop)"): the
+// longest; "" where there is none.
+std::string preset_of(const std::string& name) {
+    const std::string key = key_of(name);
+    std::string found;
+    for (const std::string& preset : model_names()) {
+        if (key.rfind(key_of(preset), 0) == 0 && preset.size() > found.size()) found = preset;
+    }
+    return found;
+}
 
 ModelConfig gpt(const TruthModel& m, const FrameworkDefaults& defaults) {
     ModelConfig c;
@@ -57,19 +56,14 @@ ModelConfig llama(const TruthModel& m, const FrameworkDefaults& defaults) {
     return c;
 }
 
-// Nemotron-4 15B: Parmar et al. 2024 (2402.16819), table 1: 32 layers, hidden 6144, 48 heads, 8 kv heads,
-// vocabulary 256000; squared ReLU, rotary positions, no biases, untied embeddings.
-ModelConfig nemotron(const TruthModel& m) {
-    ModelConfig c;
-    c.family = "gpt";
-    c.hidden = m.hidden.value_or(6144);
-    c.heads = m.heads.value_or(48);
-    c.kv_heads = m.kv_heads.value_or(8);
-    c.ffn = m.ffn.value_or(24576);
-    c.vocab = m.vocab.value_or(256000);
-    c.activation = ActivationKind::Relu;
-    c.positions = PositionKind::Rope;
-    c.norm_bias = true;
+// Every block a mixture of gated experts of width `ffn` (Mixtral's kind).
+ModelConfig mixture(const TruthModel& m, const FrameworkDefaults& defaults) {
+    ModelConfig c = llama(m, defaults);
+    c.family = "moe";
+    c.ffn = 0;
+    c.experts = m.experts.value_or(0);
+    c.experts_per_token = m.experts_per_token.value_or(0);
+    c.expert_ffn = m.ffn.value_or(0);
     return c;
 }
 
@@ -109,15 +103,32 @@ void functional_variant(const std::string& test, ModelConfig& c) {
     }
 }
 
+// A preset with the sizes that the row states.
 Result<LayerGraph> named_graph(const std::string& preset, const TruthRow& row) {
     auto model = load_model(preset);
     if (!model || !model->config) return reason("model " + row.model.name + " is not known");
     ModelConfig config = *model->config;
-    config.mtp_layers = says(row.model.name, "w/o MTP") ? 0 : config.mtp_layers;
-    if (row.model.layers) config.layers = *row.model.layers;
+    const TruthModel& m = row.model;
+    if (says(m.name, "w/o MTP")) config.mtp_layers = 0;
+    if (says(m.name, "w/ MTP")) config.mtp_layers = std::max<std::int64_t>(1, config.mtp_layers);
+    config.layers = m.layers.value_or(config.layers);
+    config.hidden = m.hidden.value_or(config.hidden);
+    config.heads = m.heads.value_or(config.heads);
+    config.kv_heads = m.kv_heads.value_or(config.kv_heads);
+    config.vocab = m.vocab.value_or(config.vocab);
+    config.seq_len = m.seq_len.value_or(config.seq_len);
+    config.experts = m.experts.value_or(config.experts);
+    config.experts_per_token = m.experts_per_token.value_or(config.experts_per_token);
+    if (config.family == "moe" && m.ffn) config.expert_ffn = *m.ffn;
     auto graph = build_model(config);
     if (!graph) return graph.errors();
     return std::move(*graph);
+}
+
+// Architectures that a published table names without all their numbers.
+bool wants_preset(const TruthModel& m) {
+    return m.experts.value_or(0) > 0 ||
+           (m.family != "llama-dense" && m.family != "gpt-dense" && m.family != "bert");
 }
 
 }  // namespace
@@ -135,32 +146,30 @@ Result<LayerGraph> graph_of(const TruthRow& row, const FrameworkDefaults& defaul
         return std::move(model->graph);
     }
     if (!m.layers) return reason("layers missing");
-    if (m.experts.value_or(0) > 0) {
-        for (const NamedModel& named : kNamed) {
-            if (key_of(m.name).rfind(named.key, 0) == 0) return named_graph(std::string(named.preset), row);
-        }
-        return reason("widths of the experts missing");
+    if (wants_preset(m)) {
+        if (const std::string preset = preset_of(m.name); !preset.empty()) return named_graph(preset, row);
     }
+    if (!m.hidden) return reason("hidden missing");
     ModelConfig c;
-    if (m.family == "nemotron-dense") {
-        if (key_of(m.name).rfind("nemotron415b", 0) != 0) return reason("hidden missing");
-        c = nemotron(m);
+    if (m.family == "moe") {
+        if (!m.ffn || !m.experts) return reason("widths of the experts missing");
+        if (!m.experts_per_token) return reason("experts of a token missing");
+        c = mixture(m, defaults);
+    } else if (m.experts.value_or(0) > 0) {
+        return reason("widths of the experts missing");
+    } else if (m.family == "llama-dense") {
+        c = llama(m, defaults);
+    } else if (m.family == "gpt-dense") {
+        c = gpt(m, defaults);
+    } else if (m.family == "bert") {
+        c = bert(m);
     } else {
-        if (!m.hidden) return reason("hidden missing");
-        if (m.family == "llama-dense") {
-            c = llama(m, defaults);
-        } else if (m.family == "gpt-dense") {
-            c = gpt(m, defaults);
-        } else if (m.family == "bert") {
-            c = bert(m);
-        } else {
-            return reason("no family for " + (m.family.empty() ? "an unnamed model" : m.family));
-        }
-        c.hidden = *m.hidden;
-        c.heads =
-            m.heads.value_or(defaults.heads > 0 ? defaults.heads : std::max<std::int64_t>(1, c.hidden / 128));
-        c.kv_heads = m.kv_heads.value_or(0);
+        return reason("no family for " + (m.family.empty() ? "an unnamed model" : m.family));
     }
+    c.hidden = *m.hidden;
+    c.heads =
+        m.heads.value_or(defaults.heads > 0 ? defaults.heads : std::max<std::int64_t>(1, c.hidden / 128));
+    c.kv_heads = m.kv_heads.value_or(0);
     c.name = m.name;
     c.layers = *m.layers;
     c.seq_len = m.seq_len.value_or(2048);

@@ -57,6 +57,7 @@ ValidationRow predict_row(TruthRow truth) {
     }
     row.framework = c->plan.framework;
     row.plan = summary(c->plan);
+    row.assumed = c->assumed;
     auto p = predict(*c, row.truth);
     if (!p) {
         row.reason = p.errors().front().message;

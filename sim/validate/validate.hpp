@@ -19,9 +19,10 @@ namespace tw {
 struct ValidationRow {
     TruthRow truth;
     bool compared = false;
-    std::string reason;     // why it was not
-    std::string framework;  // the table's row
-    std::string plan;       // its summary
+    std::string reason;                // why it was not
+    std::string framework;             // the table's row
+    std::string plan;                  // its summary
+    std::vector<std::string> assumed;  // words of the row that nobody knows, and what was taken
     Prediction blind;
     double calibrated_step_time_s = 0;  // that of `blind` where nothing was calibrated
     double calibrated_sigma_s = 0;      // likewise

@@ -55,7 +55,8 @@ Json row_to_json(const ValidationRow& row) {
             {"measured_out_of_memory", row.truth.status == TruthStatus::OutOfMemory},
             {"calibrates", row.calibrates},
             {"framework", row.compared ? Json(row.framework) : Json(nullptr)},
-            {"plan", row.compared ? Json(row.plan) : Json(nullptr)}};
+            {"plan", row.compared ? Json(row.plan) : Json(nullptr)},
+            {"assumed", row.assumed}};
 }
 
 }  // namespace

@@ -83,19 +83,44 @@ TextTable worst_rows(const ValidationReport& report, std::size_t limit) {
     return table;
 }
 
+namespace {
+
+// Counted a source, with the first row's id.
+class Counts {
+  public:
+    void add(const TruthRow& row, const std::string& what) {
+        auto& [count, example] = counts_[{row.file, what}];
+        if (count++ == 0) example = row.id;
+    }
+
+    [[nodiscard]] TextTable table(std::string_view what) const {
+        TextTable table({"Source", "Rows", std::string(what), "First"});
+        for (const auto& [key, value] : counts_)
+            table.add_row({key.first, std::to_string(value.first), key.second, value.second});
+        return table;
+    }
+
+  private:
+    std::map<std::pair<std::string, std::string>, std::pair<int, std::string>> counts_;
+};
+
+}  // namespace
+
 TextTable reasons_table(const ValidationReport& report) {
-    std::map<std::string, std::pair<int, std::string>> counts;
+    Counts counts;
     for (const ValidationRow& row : report.rows) {
-        if (row.compared) continue;
-        auto& [count, example] = counts[row.truth.file + "|" + row.reason];
-        if (count++ == 0) example = row.truth.id;
+        if (!row.compared) counts.add(row.truth, row.reason);
     }
-    TextTable table({"Source", "Rows", "Not compared because", "First"});
-    for (const auto& [key, value] : counts) {
-        const auto bar = key.find('|');
-        table.add_row({key.substr(0, bar), std::to_string(value.first), key.substr(bar + 1), value.second});
+    return counts.table("Not compared because");
+}
+
+TextTable assumptions_table(const ValidationReport& report) {
+    Counts counts;
+    for (const ValidationRow& row : report.rows) {
+        for (const std::string& words : row.assumed)
+            counts.add(row.truth, words);
     }
-    return table;
+    return counts.table("Words that are not known, and what was taken");
 }
 
 std::string accuracy_page(const ValidationReport& report) {
@@ -135,6 +160,8 @@ std::string accuracy_page(const ValidationReport& report) {
         page += table.render(TableFormat::Markdown);
     }
     page += "\n## Not compared\n\n" + reasons_table(report).render(TableFormat::Markdown);
+    if (const TextTable words = assumptions_table(report); words.rows() > 0)
+        page += "\n## Words not known\n\n" + words.render(TableFormat::Markdown);
     page += "\n## Frameworks' defaults\n\n";
     TextTable facts({"Framework", "What", "Value", "Source"});
     for (const FrameworkDefaults* d : frameworks()) {

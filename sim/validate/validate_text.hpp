@@ -14,6 +14,8 @@ TextTable validation_table(const ValidationReport& report);
 TextTable worst_rows(const ValidationReport& report, std::size_t limit);
 // Reasons why rows were not compared, with their counts.
 TextTable reasons_table(const ValidationReport& report);
+// Words of compared rows that nobody knows (a precision, a framework), with what was taken in their place.
+TextTable assumptions_table(const ValidationReport& report);
 
 // docs/results/accuracy.md, without a date: the same rows and the same code give the same page.
 std::string accuracy_page(const ValidationReport& report);

@@ -1,4 +1,6 @@
 // Published parameter counts, exactly. Each row says what its count includes.
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "models/load_model.hpp"
@@ -85,12 +87,26 @@ TEST(ParameterCount, KorthikantiTable3) {
     }
 }
 
+// Counts that are published rounded. Nemotron-4: its reports' embedding and other parameters together.
+TEST(ParameterCount, RoundedCounts) {
+    const std::tuple<const char*, double, double> rows[] = {{"nemotron4-15b", 3.2e9 + 12.5e9, 0.1e9},
+                                                            {"nemotron4-340b", 9.4e9 + 331.6e9, 0.1e9},
+                                                            {"grok-1", 314e9, 2e9},
+                                                            {"kimi-k2", 1.04e12, 0.015e12},
+                                                            {"llama4-scout", 109e9, 1.5e9}};
+    for (const auto& [name, count, within] : rows) {
+        const auto model = load_model(name);
+        ASSERT_TRUE(model) << to_string(model.errors());
+        EXPECT_NEAR(static_cast<double>(model->graph.parameters()), count, within) << name;
+    }
+}
+
 TEST(ParameterCount, ActiveParametersOfExperts) {
-    // Jiang et al. 2024: 12.9B active; Qwen3 table 2: 3.3B and 22B; DeepSeek-V3: 37B.
-    const std::pair<const char*, double> rows[] = {{"mixtral-8x7b", 12.9e9},
-                                                   {"qwen3-30b-a3b", 3.35e9},
-                                                   {"qwen3-235b-a22b", 22.2e9},
-                                                   {"deepseek-v3", 37.55e9}};
+    // Jiang et al. 2024: 12.9B active; Qwen3 table 2: 3.3B and 22B; DeepSeek-V3: 37B; Kimi K2: 32.6B; Llama 4
+    // Scout: 17B.
+    const std::pair<const char*, double> rows[] = {{"mixtral-8x7b", 12.9e9},    {"qwen3-30b-a3b", 3.35e9},
+                                                   {"qwen3-235b-a22b", 22.2e9}, {"deepseek-v3", 37.55e9},
+                                                   {"kimi-k2", 32.9e9},         {"llama4-scout", 17.2e9}};
     for (const auto& [name, count] : rows) {
         const auto model = load_model(name);
         ASSERT_TRUE(model) << to_string(model.errors());

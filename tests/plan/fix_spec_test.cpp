@@ -83,6 +83,8 @@ TEST(FixSpec, LabelsOfTablesAreChoices) {
     }
     EXPECT_EQ(parse_fix("recompute=full:x").error().message,
               "recompute=full: 'x' is not an integer from 0 to 1048576");
+    EXPECT_EQ(parse_fix("zero=0/5").error().hint, "zero=0 or zero=1/5");
+    EXPECT_TRUE(parse_fix("zero=0/all"));
     EXPECT_EQ(parse_fix("zero=2/0").error().message, "zero: '0' is not an integer from 1 to 1048576");
     EXPECT_TRUE(parse_fix("tp2 pp2 dp4 mbs1 1f1").error().hint.starts_with("did you mean '1f1b'?"));
     EXPECT_EQ(parse_fix("tp2 sp pp2 dp4 mbs1 1f1b zero2/2, layers 3, 5").error().hint,

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/frameworks/framework.hpp"
 #include "sim/validate/ablate_text.hpp"
 #include "sim/validate/calibrate.hpp"
 #include "sim/validate/validate_json.hpp"
@@ -69,6 +70,95 @@ TEST(Truth, MainSchemaBecomesAPlan) {
     const auto refused = make_case((*rows)[1]);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.errors().front().message, "layers missing");
+}
+
+// The row of kMain with fields put in place of its own.
+TruthRow row_with(const Json& changes) {
+    Json document = Json::parse(kMain);
+    document[0].merge_patch(changes);
+    const auto rows = read_truth_text(document.dump(), "x.json");
+    EXPECT_TRUE(rows) << to_string(rows.errors());
+    return rows->front();
+}
+
+TEST(Truth, ThroughputAndMicrobatchesSayTimeAndBatch) {
+    EXPECT_DOUBLE_EQ(row_with({{"tokens_per_s", 1}}).step_time_s, 1.0);  // what is stated wins
+    Json absent = {{"iteration_time_s", nullptr}};
+    EXPECT_DOUBLE_EQ(row_with(absent).step_time_s, 0);
+    absent["tokens_per_s"] = 32768;
+    EXPECT_DOUBLE_EQ(row_with(absent).step_time_s, 64 * 1024 / 32768.0);
+    absent["tokens_per_s"] = nullptr;
+    absent["tokens_per_s_per_gpu"] = 1024;
+    EXPECT_DOUBLE_EQ(row_with(absent).step_time_s, 64 * 1024 / (16 * 1024.0));
+    absent["samples_per_s"] = 128;
+    EXPECT_DOUBLE_EQ(row_with(absent).step_time_s, 0.5);
+    absent["unit"] = "layer";  // a throughput is that of iterations
+    EXPECT_DOUBLE_EQ(row_with(absent).step_time_s, 0);
+    const TruthRow row = row_with({{"global_batch", nullptr}, {"dp", nullptr}, {"num_microbatches", 5}});
+    EXPECT_EQ(row.global_batch, 2 * 5 * 4);
+    EXPECT_FALSE(row_with({{"global_batch", nullptr}, {"num_microbatches", 1e9}}).global_batch);
+}
+
+TEST(Truth, WordsOfPrecisionAndRecomputation) {
+    const auto precision = [](const char* words) {
+        const auto c = make_case(row_with({{"precision", words}}));
+        EXPECT_TRUE(c) << to_string(c.errors());
+        EXPECT_TRUE(c->assumed.empty()) << c->assumed.front();
+        return c->plan.precision.compute;
+    };
+    EXPECT_EQ(precision("bf16 (amp)"), Precision::Bf16);
+    EXPECT_EQ(precision("bfloat16"), Precision::Bf16);
+    EXPECT_EQ(precision("float16"), Precision::Fp16);
+    EXPECT_EQ(precision("amp"), Precision::Fp16);
+    EXPECT_EQ(precision("TF32"), Precision::Tf32);
+    EXPECT_EQ(precision(""), framework_defaults("megatron-2022").precision);
+    const auto fp4 = make_case(row_with({{"precision", "NVFP4"}}));
+    ASSERT_FALSE(fp4);
+    EXPECT_EQ(fp4.errors().front().message, "precision nvfp4 is not modelled");
+
+    const auto strange = make_case(
+        row_with({{"precision", "posit16"}, {"recompute", "every third"}, {"framework", "Alpa 1.0"}}));
+    ASSERT_TRUE(strange);
+    ASSERT_EQ(strange->assumed.size(), 3U);
+    EXPECT_EQ(strange->assumed[0], "framework \"Alpa 1.0\": taken for megatron");
+    EXPECT_EQ(strange->assumed[1].rfind("precision \"posit16\": ", 0), 0U) << strange->assumed[1];
+    EXPECT_EQ(strange->assumed[2].rfind("recompute \"every third\": ", 0), 0U) << strange->assumed[2];
+    const auto uniform = make_case(row_with({{"recompute", "uniform, 1 layer"}}));
+    ASSERT_TRUE(uniform);
+    EXPECT_EQ(uniform->plan.recompute, RecomputeMode::Full);
+}
+
+TEST(Truth, MixturesBringTheirWidthsOrAreKnownByName) {
+    Json model = {{"name", "a mixture"}, {"family", "moe"}, {"layers", 8},   {"hidden", 1024}, {"heads", 16},
+                  {"kv_heads", 4},       {"ffn", 512},      {"experts", 16}, {"topk", 2}};
+    const auto own = make_case(row_with({{"model", model}}));
+    ASSERT_TRUE(own) << to_string(own.errors());
+    EXPECT_EQ(own->graph.experts, 16);
+    // Three products of width 512 an expert.
+    const std::int64_t experts = 8 * 16 * 3 * 1024 * 512;
+    EXPECT_GT(own->graph.parameters(), experts);
+    EXPECT_LT(own->graph.active_parameters(), own->graph.parameters() - experts / 16 * 13);
+    model["topk"] = nullptr;
+    const auto vague = make_case(row_with({{"model", model}}));
+    ASSERT_FALSE(vague);
+    EXPECT_EQ(vague.errors().front().message, "experts of a token missing");
+
+    const auto named = [](const char* name, const char* family, Json sizes) {
+        sizes.update({{"name", name}, {"family", family}});
+        sizes.emplace("heads", nullptr);
+        sizes.emplace("hidden", nullptr);
+        sizes.emplace("vocab", nullptr);
+        auto c = make_case(row_with({{"model", sizes}, {"precision", "bf16"}}));
+        EXPECT_TRUE(c) << to_string(c.errors());
+        return std::move(c->graph);
+    };
+    EXPECT_EQ(named("Mixtral-8x7B v0.1", "moe", {{"layers", 32}, {"experts", 8}}).parameters(),
+              46'702'792'704);
+    EXPECT_EQ(named("Nemotron-4 340B", "nemotron-dense", {{"layers", 96}}).parameters(), 341'029'195'776);
+    EXPECT_EQ(named("Nemotron4_15B", "nemotron-dense", {{"layers", 2}}).blocks, 2);
+    const LayerGraph mtp = named("DeepSeekV3 (w/ MTP)", "moe-mla", {{"layers", 4}, {"experts", 256}});
+    const LayerGraph plain = named("DeepSeekV3 (w/o MTP)", "moe-mla", {{"layers", 4}, {"experts", 256}});
+    EXPECT_GT(mtp.parameters(), plain.parameters());
 }
 
 TEST(Truth, FunctionalTestsAndSingleDevices) {
