@@ -32,6 +32,15 @@ bool one_chip(const Device& a, const Device& b) {
            a.tdp_w == b.tdp_w;
 }
 
+// How the rate of tensor products goes from one device of an architecture to another: as the peaks do, but no
+// further than the multiprocessors at the clock that their share of the power sustains.
+double product_rate(const Device& from, const Device& to, Precision precision) {
+    const double peaks = ratio_or_one(to.peak(precision).value, from.peak(precision).value);
+    const double sms = ratio_or_one(to.sms, from.sms);
+    const double power_each = ratio_or_one(to.tdp_w, from.tdp_w) / sms;
+    return power_each < 1 ? std::min(peaks, sms * std::pow(power_each, kPowerExponent)) : peaks;
+}
+
 }  // namespace
 
 FitRecord scaled_record(FitRecord record, const std::string& sibling, double sigma) {
@@ -54,7 +63,7 @@ HardwareProfile scale_profile(const HardwareProfile& sibling, const Device& from
     const double unlike = one_chip(from, to) ? 0.0 : 1.0;
     for (GemmEntry& entry : profile.gemm) {
         // Per multiprocessor the rate may differ: so does the time of a tile's main loop.
-        const double rate = ratio_or_one(to.peak(entry.precision).value, from.peak(entry.precision).value);
+        const double rate = product_rate(from, to, entry.precision);
         entry.curve.step_s = rounded(entry.curve.step_s * sms / rate);
         entry.curve.rate *= rate;
         entry.curve.bandwidth = rounded(entry.curve.bandwidth * bandwidth);
@@ -67,7 +76,7 @@ HardwareProfile scale_profile(const HardwareProfile& sibling, const Device& from
     for (GemmFormEntry& entry : profile.gemm_forms)
         entry.fit = scaled_record(entry.fit, name, unlike * kCarriedRatioSigma);
     if (profile.sustained.slowdown > 1) profile.sustained.fit = scaled_record(profile.sustained.fit, name);
-    const double rate = ratio_or_one(to.peak(Precision::Fp16).value, from.peak(Precision::Fp16).value);
+    const double rate = product_rate(from, to, Precision::Fp16);
     for (AttentionEntry& entry : profile.attention) {
         entry.curve.rate = rounded(entry.curve.rate * rate);
         entry.curve.bandwidth = rounded(entry.curve.bandwidth * bandwidth);

@@ -22,6 +22,12 @@ inline constexpr double kCarriedRatioSigma = 0.07;
 // What only one device was measured for: an assumption, to be replaced by a measurement of the device.
 inline constexpr double kDatasheetSigma = 0.15;
 
+// Under load the clock is what the power allows: the rate of the best bf16 product goes with the power of one
+// chip to this exponent. Maximum achievable products of stas00/ml-engineering, compute/accelerator/README.md:
+// A100 PCIe of 300 W against SXM of 400 W 252.9 / 271.2 TFLOP/s (0.24), GB200 of 1200 W against B200 of 1000
+// W 1822 / 1745 (0.24), GH200 of 900 W against H100 of 700 W 828.6 / 794.5 (0.17).
+inline constexpr double kPowerExponent = 0.22;
+
 // `collectives`: keep the sibling's, where both devices have the same links inside a node.
 HardwareProfile scale_profile(const HardwareProfile& sibling, const Device& from, const Device& to,
                               bool collectives);

@@ -316,6 +316,30 @@ TEST(ScaleProfile, TheCachesRateGoesWithTheMultiprocessors) {
     EXPECT_EQ(scale_profile(l40s, from, to, true).gemm.front().curve.cache_gain, 1);
 }
 
+// The best products that were measured, of 252.9 and 271.2 TFLOP/s, say 1.07; what holds for a chip at less
+// power holds for fewer multiprocessors at the same power each, and more power raises nothing above the peak.
+TEST(ScaleProfile, PowerLimitsTheClockOfProducts) {
+    const Device sxm = *load_device("a100"), pcie = *load_device("a100-pcie");
+    const HardwareProfile a100 = *load_profile("a100");
+    const Op op = gemm_op(4096, 8192, 8192);
+    const auto slower = [&](const Device& to) {
+        return kernel_time(scale_profile(a100, sxm, to, false), op).seconds / kernel_time(a100, op).seconds;
+    };
+    EXPECT_NEAR(slower(pcie), 271.2 / 252.9, 0.02);
+    Device hot = sxm;
+    hot.tdp_w = 2 * sxm.tdp_w;
+    EXPECT_DOUBLE_EQ(slower(hot), slower(sxm));
+    const Device capped = *load_device("h100-96"), h100 = *load_device("h100");
+    const double rate = scale_profile(*load_profile("h100"), h100, capped, false).gemm.front().curve.rate /
+                        load_profile("h100")->gemm.front().curve.rate;
+    EXPECT_NEAR(rate, std::pow(500.0 / 700, kPowerExponent), 1e-3);
+    // 114 of 132 multiprocessors and half the power: its peak of 756 TFLOP/s says no more.
+    const Device card = *load_device("h100-pcie");
+    const double both = scale_profile(*load_profile("h100"), h100, card, false).gemm.front().curve.rate /
+                        load_profile("h100")->gemm.front().curve.rate;
+    EXPECT_NEAR(both, 756.0 / 989, 0.02);
+}
+
 TEST(ScaleProfile, OneChipIsAsCertainAsItsSibling) {
     const Device a100 = *load_device("a100"), small = *load_device("a100-40");
     const HardwareProfile profile = *load_profile("a100");
