@@ -82,7 +82,7 @@ struct Cluster {
     std::vector<NodeGroup> groups;
     double oversubscription = 1.0;  // of the fabric above the leaf: 2 halves the rate between pods
     int nodes_per_pod = 0;          // 0: one pod
-    std::string profile;            // name of the HardwareProfile; "" = that of the device
+    std::string profile;            // HardwareProfile: its name, path or document; "" = that of the device
 
     [[nodiscard]] int devices() const;
     [[nodiscard]] bool uniform() const { return groups.size() == 1; }

@@ -8,6 +8,7 @@
 #include "base/document_kind.hpp"
 #include "base/nearest.hpp"
 #include "models/data/embedded.hpp"
+#include "models/hardware/profile_json.hpp"
 
 namespace tw {
 namespace {
@@ -316,7 +317,13 @@ Result<Cluster> cluster_from_json(const Json& document, const std::string& point
     cluster.name = object.string_or("name", "");
     cluster.oversubscription = object.number_or("oversubscription", 1, 1, 1000);
     cluster.nodes_per_pod = static_cast<int>(object.integer_or("nodes_per_pod", 0, 0, kMaxClusterDevices));
-    cluster.profile = object.string_or("profile", "");
+    if (const Json* profile = object.find("profile"); profile != nullptr && profile->is_object()) {
+        const auto decoded = decode_profile(*profile, object.pointer("profile"));
+        if (!decoded) errors.insert(errors.end(), decoded.errors().begin(), decoded.errors().end());
+        cluster.profile = profile->dump();
+    } else {
+        cluster.profile = object.string_or("profile", "");
+    }
     const Json& groups = object.array("groups");
     std::int64_t devices = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -396,6 +403,19 @@ Json node_to_json(const NodeType& type, const Device& device) {
     return object;
 }
 
+namespace {
+
+// A profile of the user's own goes with the cluster, so that a document that is sent away says what it said
+// here: its curves, without the samples. A file that is there no more keeps its name.
+Json profile_to_write(const std::string& profile) {
+    const std::vector<std::string> shipped = profile_names();
+    if (std::binary_search(shipped.begin(), shipped.end(), profile)) return profile;
+    const auto own = load_profile(profile);
+    return own ? encode_profile(*own) : Json(profile);
+}
+
+}  // namespace
+
 Json cluster_to_json(const Cluster& cluster) {
     Json object = Json::object();
     object["schema"] = "trainwright/cluster";
@@ -406,7 +426,7 @@ Json cluster_to_json(const Cluster& cluster) {
         object["groups"].push_back(group_to_json(group));
     if (cluster.oversubscription != 1) put_number(object, "oversubscription", cluster.oversubscription);
     put_number(object, "nodes_per_pod", cluster.nodes_per_pod);
-    put_text(object, "profile", cluster.profile);
+    if (!cluster.profile.empty()) object["profile"] = profile_to_write(cluster.profile);
     return object;
 }
 

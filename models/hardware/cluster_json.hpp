@@ -4,8 +4,8 @@
 // A cluster: {"schema": "trainwright/cluster", "version": 1, "name": "mixed", "groups": [{"node": "dgx-h100",
 // "count": 2},
 // {"node": {... a node type ...}, "count": 1, "devices_per_node": 4}], "oversubscription": 2,
-// "nodes_per_pod": 32, "profile": ""}. A node type names its device or holds one. "devices_per_node" uses a
-// part of each node's devices.
+// "nodes_per_pod": 32, "profile": "h100"}, the profile a name, a path or a document. A node type names its
+// device or holds one. "devices_per_node" uses a part of each node's devices.
 //
 // `sources` of a device or node type is a text, or an object {figure key: text} whose "*" stands for all
 // other figures.
@@ -32,8 +32,9 @@ Result<Cluster> cluster_from_json(const Json& document, const std::string& point
 
 Json device_to_json(const Device& device);
 Json node_to_json(const NodeType& type, const Device& device);
-// Names a group's node type where it equals a shipped one and spells it out otherwise; cluster_from_json
-// reads it back to an equal Cluster.
+// Names a group's node type where it equals a shipped one and spells it out otherwise, and holds a profile
+// that is not shipped; cluster_from_json reads it back to an equal Cluster, the profile's path for its
+// document.
 Json cluster_to_json(const Cluster& cluster);
 
 // The shipped documents, each decoded once and checked; sorted by name.

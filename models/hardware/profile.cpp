@@ -270,19 +270,17 @@ std::vector<std::string> profile_names() {
 }
 
 Result<HardwareProfile> load_profile(std::string_view name_or_path) {
+    const auto decode = [](const Result<Json>& document, std::string_view name) -> Result<HardwareProfile> {
+        if (!document) return document.errors();
+        return decode_profile(*document, name);
+    };
+    if (name_or_path.starts_with('{')) return decode(parse_json(name_or_path, "profile"), "profile");
     const std::string name(name_or_path);
-    const std::string_view text = embedded_document("profiles/" + name + ".json");
-    if (!text.empty()) {
-        const Result<Json> document = parse_json(text, name);
-        if (!document) return document.errors();
-        return decode_profile(*document, name);
-    }
+    if (const std::string_view text = embedded_document("profiles/" + name + ".json"); !text.empty())
+        return decode(parse_json(text, name), name);
     const std::filesystem::path path(name);
-    if (path.extension() == ".json" || std::filesystem::exists(path)) {
-        const Result<Json> document = read_json_file(path);
-        if (!document) return document.errors();
-        return decode_profile(*document, name);
-    }
+    if (path.extension() == ".json" || std::filesystem::exists(path))
+        return decode(read_json_file(path), name);
     return Error{ErrorCode::Usage, "unknown hardware profile \"" + name + "\"", "profile",
                  unknown_name_hint(name, profile_names())};
 }

@@ -183,8 +183,8 @@ std::optional<CollectiveEstimate> measured_collective(const HardwareProfile& pro
 // Host seconds of one dispatch in a mode ("eager", "graph"); nullopt where unknown.
 std::optional<double> host_dispatch_seconds(const HardwareProfile& profile, std::string_view mode);
 
-// A shipped profile's name ("h100") or the path of a document. Unknown names list the nearest; every error of
-// a document at once.
+// A shipped profile's name ("h100"), a document's path or its text ("{...}"). Unknown names list the nearest;
+// every error of a document at once.
 Result<HardwareProfile> load_profile(std::string_view name_or_path);
 std::vector<std::string> profile_names();  // sorted
 

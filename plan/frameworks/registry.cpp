@@ -68,8 +68,11 @@ const FrameworkDefaults& add_framework_variant(const FrameworkDefaults& row, con
 }
 
 const FrameworkDefaults& framework_defaults(std::string_view name) {
-    const FrameworkDefaults* d = find_framework(name);
-    return d == nullptr ? kTrainwright : *d;
+    // A search asks for one framework millions of times; rows of the table and variants stay where they are.
+    thread_local const FrameworkDefaults* last = &kTrainwright;
+    if (last->name == name) return *last;
+    if (const FrameworkDefaults* d = find_framework(name)) last = d;
+    return last->name == name ? *last : kTrainwright;
 }
 
 void apply_framework(const FrameworkDefaults& d, bool hopper, ParallelPlan& plan) {

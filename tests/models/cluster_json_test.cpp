@@ -8,6 +8,7 @@
 
 #include "base/prng.hpp"
 #include "models/data/embedded.hpp"
+#include "models/hardware/profile_json.hpp"
 #include "tests/support/test_scale.hpp"
 
 namespace tw {
@@ -76,6 +77,37 @@ TEST(ClusterJson, RoundTripsEveryPresetAndMixedClusters) {
         EXPECT_EQ(*again, cluster) << document.dump(2);
         EXPECT_EQ(cluster_to_json(*again).dump(), document.dump());
     }
+}
+
+// A cluster that is written names shipped profiles and holds others, so that it can be sent away.
+TEST(ClusterJson, HoldsAProfileOfItsOwn) {
+    Cluster cluster = *load_cluster("a100:8");
+    cluster.profile = "h100";
+    EXPECT_EQ(cluster_to_json(cluster)["profile"], "h100");
+    Json own = *parse_json(embedded_document("profiles/a100.json"), "a100");
+    own["name"] = "lab";
+    own["samples"] = Json::array();
+    const auto path =
+        std::filesystem::temp_directory_path() / ("tw_profile_" + std::to_string(::getpid()) + ".json");
+    ASSERT_TRUE(write_text_file(path, own.dump()).has_value());
+    cluster.profile = path.string();
+    const Json document = cluster_to_json(cluster);
+    std::filesystem::remove(path);
+    ASSERT_TRUE(document["profile"].is_object());
+    EXPECT_EQ(document["profile"]["name"], "lab");
+    EXPECT_FALSE(document["profile"].contains("samples"));
+    const auto again = cluster_from_json(document, "");
+    ASSERT_TRUE(again.has_value()) << to_string(again.errors());
+    EXPECT_EQ(cluster_to_json(*again).dump(), document.dump());
+    const auto profile = load_profile(again->profile);
+    ASSERT_TRUE(profile.has_value()) << to_string(profile.errors());
+    EXPECT_EQ(encode_profile(*profile), document["profile"]);
+    EXPECT_EQ(cluster_to_json(cluster)["profile"], path.string());  // the file is gone: its name stays
+    Json broken = document;
+    broken["profile"]["gemm"][0]["precision"] = "fp7";
+    const auto refused = cluster_from_json(broken, "");
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().context.rfind("/profile/gemm/0", 0), 0U) << refused.error().context;
 }
 
 TEST(ClusterJson, NamesShippedNodesAndSpellsOutOthers) {
