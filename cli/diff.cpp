@@ -132,7 +132,9 @@ void print_difference(const DiffOptions& options, const std::vector<FieldDiffere
     TextTable table({"", options.first, options.second, "Change"});
     for (const Figure& figure : figures(a, b)) {
         table.add_row({figure.name, figure.format(figure.first), figure.format(figure.second),
-                       relative_change(figure.first, figure.second)});
+                       figure.format == as_share
+                           ? fmt::format("{:+.1f} points", 100 * (figure.second - figure.first))
+                           : relative_change(figure.first, figure.second)});
     }
     table.add_separator();
     const std::vector<TimePart> before = time_parts(a), after = time_parts(b);

@@ -20,7 +20,7 @@ struct PlanOptions {
     std::int64_t global_batch = 0, seq_len = 0, seed = 0;
     int top = 5, jobs = 0;
     bool top_given = false;
-    double time_limit_s = 0, headroom = 0;  // percent
+    double time_limit_s = 0, headroom = kDefaultHeadroomPercent;
 };
 
 // Mixed precision keeps fp32 masters and moments, as ParallelPlan's defaults do.
@@ -226,7 +226,7 @@ int plan(const PlanOptions& options, Console& console) {
     }
     console.out(task_sentence(options, *task) + "\n\n");
     const bool money = task->request.objective == Objective::Money || pareto;
-    print_found(*found, money && has_prices(task->document.cluster), console);
+    print_found(*found, options.headroom / 100, money && has_prices(task->document.cluster), console);
     if (pareto && found->size() < front) {
         console.out(fmt::format("{} of the {} plans that no other beats in time and memory (--top).\n",
                                 found->size(), front));
@@ -277,7 +277,7 @@ void define_plan(Command& command) {
                     "threads; 0, all cores, where not given. The answer is the same");
     command.number(
         "--headroom", options.headroom, 0, 90, "PERCENT",
-        "memory of every device to leave free: predictions err by a few percent; 0 where not given");
+        "memory of every device to leave free: predictions err by a few percent; 5 where not given");
     command.duration("--time-limit", options.time_limit_s,
                      "end then, with the best found so far; 0, none, where not given");
     command.integer("--seed", options.seed, 0, std::int64_t{1} << 62, "N",

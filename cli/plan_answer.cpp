@@ -28,17 +28,19 @@ std::vector<std::string> plan_names(const std::vector<FoundPlan>& found) {
     return names;
 }
 
-// Largest share of a device's usable memory that a stage takes.
-double fullest(const SimulationReport& report) {
+// Largest share of a device's memory that a stage takes, in whole percent, where plans leave `headroom` of
+// it.
+double fullest_percent(const SimulationReport& report, double headroom) {
     const StageMemory* memory = fullest_rank(report);
-    return memory == nullptr || memory->capacity_bytes <= 0 ? 0
-                                                            : memory->device_bytes / memory->capacity_bytes;
+    if (memory == nullptr || memory->capacity_bytes <= 0) return 0;
+    return std::floor(100 * memory->device_bytes / memory->capacity_bytes * (1 - headroom));
 }
 
-std::string memory_cell(const SimulationReport& report) {
+std::string memory_cell(const SimulationReport& report, double headroom) {
     const StageMemory* memory = fullest_rank(report);
     if (memory == nullptr) return "-";
-    return fmt::format("{} ({:.0f} %)", format_bytes(memory->device_bytes), 100 * fullest(report));
+    return fmt::format("{} ({:.0f} %)", format_bytes(memory->device_bytes),
+                       fullest_percent(report, headroom));
 }
 
 }  // namespace
@@ -73,7 +75,7 @@ Json found_to_json(const FoundPlan& found) {
     return json;
 }
 
-void print_found(const std::vector<FoundPlan>& found, bool prices, Console& console) {
+void print_found(const std::vector<FoundPlan>& found, double headroom, bool prices, Console& console) {
     const bool mixed = std::any_of(found.begin(), found.end(), [](const FoundPlan& one) {
         return one.report.plan.semantics != Semantics::Synchronous;
     });
@@ -93,7 +95,7 @@ void print_found(const std::vector<FoundPlan>& found, bool prices, Console& cons
                                    format_rate(report.tokens_per_s, report.rate_unit),
                                    format_percent(report.mfu),
                                    format_percent(report.bubble_fraction),
-                                   memory_cell(report)};
+                                   memory_cell(report, headroom)};
         if (prices) row.emplace_back("$" + price_text(report.usd_per_step));
         if (mixed) {
             row.emplace_back(std::string(to_string(report.plan.semantics)),
@@ -108,14 +110,14 @@ void print_found(const std::vector<FoundPlan>& found, bool prices, Console& cons
 }
 
 std::string tight_memory_sentence(const SimulationReport& report) {
-    constexpr double kTight = 0.95;  // memory predictions err by some percent: docs/results/accuracy.md
-    const double share = fullest(report);
-    if (share < kTight) return {};
+    constexpr double kTight = 95;  // memory predictions err by some percent: docs/results/accuracy.md
+    const double percent = fullest_percent(report, 0);
+    if (percent < kTight) return {};
     return fmt::format(
         "The best plan fills {:.0f} % of the device's memory, less than the usual error of a prediction from "
         "the "
         "brim: --headroom 5 leaves 5 % free.",
-        std::floor(100 * share));
+        percent);
 }
 
 std::string search_sentence(const SearchStatistics& search) {

@@ -22,8 +22,9 @@ Result<std::vector<FoundPlan>> simulate_found(const Simulator& simulator, const 
 Json search_to_json(const SearchStatistics& search);
 Json found_to_json(const FoundPlan& found);
 
-// `prices`: with a column of dollars a step.
-void print_found(const std::vector<FoundPlan>& found, bool prices, Console& console);
+// `headroom`: the share of memory that the plans were to leave free; `prices`: with a column of dollars a
+// step.
+void print_found(const std::vector<FoundPlan>& found, double headroom, bool prices, Console& console);
 // "1,203,400 configurations, 87 simulated; left out 1.2M by bound, ...: proven best in 1.2 s".
 std::string search_sentence(const SearchStatistics& search);
 // Where a plan fills a device so far that the prediction's own error may not fit: how full, and what to do;

@@ -27,7 +27,7 @@ void print_scenario(const ScenarioResult& result, Console& console) {
     fact("slowdown", fmt::format("{:.3f}x", result.slowdown), "");
     if (result.straggler >= 0) {
         fact("straggler", fmt::format("rank {}", result.straggler),
-             fmt::format("the median rank waits {} a step longer than it does",
+             fmt::format("the median rank is ready {} a step before it",
                          format_duration(result.straggler_delay_s)));
     }
     console.out(
@@ -38,14 +38,18 @@ void print_scenario(const ScenarioResult& result, Console& console) {
         return a.excess_wait_s > b.excess_wait_s;
     });
     ranks.resize(std::min(ranks.size(), kShownRanks));
-    console.heading("Ranks that wait most");
-    TextTable table({"Rank", "Stage rank", "Busy", "Idle", "Waits", "More than healthy"});
+    console.heading("Ranks that are ready first");
+    TextTable table({"Rank", "Stage rank", "Busy", "Idle", "Ready early", "More than healthy"});
     for (const ScenarioRank& rank : ranks) {
         table.add_row({std::to_string(rank.rank), std::to_string(rank.pipeline_rank),
                        format_duration(rank.busy_s), format_duration(rank.idle_s),
                        format_duration(rank.wait_s), format_duration(rank.excess_wait_s)});
     }
     console.out_table(table);
+    console.out(styled(
+        "Ready early: what a rank brings to collectives lies ready so long before the last rank's; it may\n"
+        "compute on meanwhile.\n",
+        TextStyle::Dim, colour));
 }
 
 }  // namespace tw::cli

@@ -19,6 +19,10 @@ namespace tw {
 // Money is time times the price of the devices, all of which every plan uses: it ranks as time does.
 enum class Objective : std::uint8_t { Time, Memory, Money, Pareto };
 
+// Of every device's memory, what plans leave free where the user does not say: predictions of memory err by a
+// few percent (docs/results/accuracy.md), and what does not fit is found out after the launch.
+inline constexpr double kDefaultHeadroomPercent = 5;
+
 struct RankedPlan {
     ParallelPlan plan;
     Evaluation evaluation;

@@ -56,15 +56,18 @@ void Console::heading(std::string_view text) {
 }
 
 void Console::warn(std::string_view message) {
+    flush();
     write_to(stderr, styled("warning:", TextStyle::Yellow, err_colour()) + " " + std::string(message) + "\n",
              err_colour());
 }
 
 void Console::note(std::string_view message) {
+    flush();
     write_to(stderr, std::string(message) + "\n", err_colour());
 }
 
 int Console::fail(const Errors& errors) {
+    flush();  // what stands on one terminal comes in the order in which it was said
     for (const Error& error : std::span(errors).first(std::min(errors.size(), kMostErrors))) {
         std::string line = styled("error:", TextStyle::Red, err_colour()) + " ";
         if (!error.context.empty()) line += error.context + ": ";

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "planner/request.hpp"
+
 namespace tw::gui {
 
 struct Setup {
@@ -17,7 +19,7 @@ struct Setup {
     std::string precision;     // "": what the model and the devices suggest
     std::string optimizer = "adam";
     std::string objective = "time";
-    double headroom_percent = 0;
+    double headroom_percent = kDefaultHeadroomPercent;
     int top = 24;
     friend bool operator==(const Setup&, const Setup&) = default;
 };

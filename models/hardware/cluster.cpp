@@ -260,11 +260,16 @@ Precision default_precision(const Cluster& cluster) {
 }
 
 AttentionKernel default_attention(const Cluster& cluster) {
-    AttentionKernel kernel = AttentionKernel::Flash2;
+    AttentionKernel kernel = AttentionKernel::CuDnn;
     for (const NodeGroup& group : cluster.groups) {
         const std::string& architecture = group.device.architecture;
         if (architecture == "volta" || architecture == "pascal") return AttentionKernel::Unfused;
-        if (architecture == "turing") kernel = AttentionKernel::Flash1;
+        if (architecture == "turing") {
+            kernel = AttentionKernel::Flash1;
+        } else if (architecture != "hopper" && architecture != "blackwell" &&
+                   kernel == AttentionKernel::CuDnn) {
+            kernel = AttentionKernel::Flash2;
+        }
     }
     return kernel;
 }

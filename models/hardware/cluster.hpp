@@ -95,8 +95,9 @@ struct Cluster {
 // The precision of matrix products that all devices have: bf16, else fp16, else fp32.
 Precision default_precision(const Cluster& cluster);
 
-// The newest attention kernel that all devices run: FlashAttention-2 from Ampere on, 1 on Turing
-// (Dao-AILab/flash-attention, README "Installation and features"), unfused before.
+// The fastest attention kernel that all devices run: cuDNN's from Hopper on (as Transformer Engine chooses),
+// else FlashAttention-2, 1 on Turing (Dao-AILab/flash-attention, README "Installation and features"), unfused
+// before.
 AttentionKernel default_attention(const Cluster& cluster);
 
 // Where a communicator's ranks sit: all that a collective's cost depends on.

@@ -318,8 +318,11 @@ Result<Cluster> cluster_from_json(const Json& document, const std::string& point
     cluster.oversubscription = object.number_or("oversubscription", 1, 1, 1000);
     cluster.nodes_per_pod = static_cast<int>(object.integer_or("nodes_per_pod", 0, 0, kMaxClusterDevices));
     if (const Json* profile = object.find("profile"); profile != nullptr && profile->is_object()) {
-        const auto decoded = decode_profile(*profile, object.pointer("profile"));
-        if (!decoded) errors.insert(errors.end(), decoded.errors().begin(), decoded.errors().end());
+        const auto decoded = decode_profile(*profile, "");
+        for (Error error : decoded ? Errors{} : decoded.errors()) {
+            error.context = object.pointer("profile") + error.context.substr(2);  // ": /gemm/0"
+            errors.push_back(std::move(error));
+        }
         cluster.profile = profile->dump();
     } else {
         cluster.profile = object.string_or("profile", "");

@@ -135,6 +135,10 @@ class Run {
             first_step_ = resumed->step;
             for (const std::string& refused : resumed->refused)
                 result_.notes.push_back("checkpoint refused: " + refused);
+            if (first_step_ >= options_.steps && options_.attempt == 0)
+                result_.notes.push_back(
+                    fmt::format("the checkpoint is of step {}: nothing is left of {} steps", first_step_,
+                                options_.steps));
             // A schedule without flush spans what is left.
             if (schedule_.boundary == StepBoundary::None && first_step_ > 0) {
                 executor_.reset();

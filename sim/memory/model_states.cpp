@@ -11,13 +11,24 @@ namespace {
 
 // Bytes of one parameter.
 struct Element {
-    double parameter, gradient, master, states;
+    double parameter, gathered, gradient, master, states;
 };
+
+// FSDP that keeps what it gathered from the forward to the backward (ZeRO-2; PyTorch fully_shard with
+// reshard_after_forward=False, FullyShardedDataParallel SHARD_GRAD_OP): fp32 shards, and all parameters in
+// the compute precision. Under autocast its cache is that copy.
+bool keeps_gathered(const ParallelPlan& plan) {
+    return plan.zero_stage == 2 && plan.precision.parameters == Precision::Fp32 &&
+           framework_defaults(plan.framework).fp32_parameters;
+}
 
 Element element_bytes(const ParallelPlan& plan) {
     const PrecisionSpec& p = plan.precision;
     Element b{};
     b.parameter = bytes_per_element(p.parameters);
+    b.gathered = keeps_gathered(plan) && !p.autocast
+                     ? bytes_per_element(p.compute == Precision::Fp8 ? Precision::Bf16 : p.compute)
+                     : 0;
     b.gradient = p.gradient_fp32 ? 4 : bytes_per_element(p.parameters);
     b.master = p.master_weights && p.parameters != Precision::Fp32 && p.parameters != Precision::Tf32 ? 4 : 0;
     const double state = bytes_per_element(p.optimizer_states);
@@ -35,6 +46,13 @@ Element element_bytes(const ParallelPlan& plan) {
     }
     return b;
 }
+
+// The ZeRO stage from which a rank holds its share of the parameters alone.
+int sharded_parameters(const ParallelPlan& plan) {
+    return keeps_gathered(plan) ? 2 : 3;
+}
+
+constexpr int kNeverSharded = 4;
 
 struct Counts {
     double whole, sharded;
@@ -57,7 +75,8 @@ ModelStateBytes model_state_bytes(const ParallelPlan& plan, double dense, double
     const Counts n = counts(plan, dense, expert);
     const double on_device = 1.0 - plan.offload_optimizer;
     ModelStateBytes bytes;
-    bytes.parameters = b.parameter * (plan.zero_stage >= 3 ? n.sharded : n.whole);
+    bytes.parameters = b.parameter * (plan.zero_stage >= sharded_parameters(plan) ? n.sharded : n.whole) +
+                       b.gathered * n.whole;
     bytes.gradients = b.gradient * (plan.zero_stage >= 2 ? n.sharded : n.whole);
     bytes.master = b.master * on_device * (plan.zero_stage >= 1 ? n.sharded : n.whole);
     bytes.optimizer = b.states * on_device * (plan.zero_stage >= 1 ? n.sharded : n.whole);
@@ -77,7 +96,8 @@ std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double d
         addends.push_back({name, total, std::move(formula)});
     };
     const double on_device = 1.0 - plan.offload_optimizer;
-    add("parameters", bytes.parameters, b.parameter, 3);
+    add("parameters", bytes.parameters - b.gathered * n.whole, b.parameter, sharded_parameters(plan));
+    add("gathered parameters", b.gathered * n.whole, b.gathered, kNeverSharded);
     add("gradients", bytes.gradients, b.gradient, 2);
     add("master weights", bytes.master, b.master * on_device, 1);
     add("optimizer states", bytes.optimizer, b.states * on_device, 1);

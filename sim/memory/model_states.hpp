@@ -21,7 +21,7 @@ struct ModelStateBytes {
 
 // `dense` and `expert`: parameters that one rank computes with. Sharding: ZeRO-1 divides master weights and
 // optimizer states, ZeRO-2 also gradients, ZeRO-3 also parameters, by dp * cp (experts: their own replicas),
-// or by zero_shard.
+// or by zero_shard. FSDP's ZeRO-2 divides its fp32 parameters too and holds a whole copy to compute with.
 ModelStateBytes model_state_bytes(const ParallelPlan& plan, double dense, double expert);
 // The same with names and formulas.
 std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double dense, double expert);

@@ -218,18 +218,28 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     }
     report.bubble_fraction = idle_sum / schedule.ranks();
 
-    const auto busiest =
-        std::max_element(totals.begin(), totals.end(), [](const RankTotals& a, const RankTotals& b) {
-            return a.forward + a.backward < b.forward + b.backward;
-        });
-    const RankReport& shown = report.ranks[static_cast<std::size_t>(busiest - totals.begin())];
-    add_communication(report, "tp", busiest->tp.total_s, shown.breakdown.exposed_tp, busiest->tp.bytes, "");
-    add_communication(report, "cp", busiest->cp.total_s, shown.breakdown.exposed_cp, busiest->cp.bytes, "");
-    add_communication(report, "ep", busiest->ep.total_s, shown.breakdown.exposed_ep, busiest->ep.bytes, "");
-    add_communication(report, "pp", busiest->transfers_s, exposed_pp, busiest->transfer_bytes,
-                      busiest->transfer_algorithm);
-    add_communication(report, "dp", busiest->sync_s + busiest->dp.total_s, shown.breakdown.exposed_dp,
-                      busiest->sync_bytes + busiest->dp.bytes, busiest->sync_algorithm);
+    const auto most = [&](auto&& time) {
+        return static_cast<std::size_t>(
+            std::max_element(totals.begin(), totals.end(),
+                             [&](const RankTotals& a, const RankTotals& b) { return time(a) < time(b); }) -
+            totals.begin());
+    };
+    const auto layers = [&](const char* kind, PhaseCost::Communication RankTotals::*of,
+                            double TimeBreakdown::*exposed) {
+        const std::size_t r = most([&](const RankTotals& t) { return (t.*of).total_s; });
+        const PhaseCost::Communication& c = totals[r].*of;
+        add_communication(report, kind, c.total_s, report.ranks[r].breakdown.*exposed, c.bytes, "");
+    };
+    layers("tp", &RankTotals::tp, &TimeBreakdown::exposed_tp);
+    layers("cp", &RankTotals::cp, &TimeBreakdown::exposed_cp);
+    layers("ep", &RankTotals::ep, &TimeBreakdown::exposed_ep);
+    const RankTotals& sends = totals[most([](const RankTotals& t) { return t.transfers_s; })];
+    add_communication(report, "pp", sends.transfers_s, exposed_pp, sends.transfer_bytes,
+                      sends.transfer_algorithm);
+    const auto gradients = [](const RankTotals& t) { return t.sync_s + t.dp.total_s; };
+    const std::size_t syncs = most(gradients);
+    add_communication(report, "dp", gradients(totals[syncs]), report.ranks[syncs].breakdown.exposed_dp,
+                      totals[syncs].sync_bytes + totals[syncs].dp.bytes, totals[syncs].sync_algorithm);
 
     report.memory = memory_ledger(environment, plan, costs, lowered);
     for (const StageMemory& m : report.memory) {

@@ -58,7 +58,7 @@ struct RankReport {
 
 struct CommunicationReport {
     std::string kind;       // "tp", "dp", "pp", "cp", "ep"
-    double total_s = 0;     // a step, the busiest rank
+    double total_s = 0;     // a step, of the rank that has most of this kind
     double exposed_s = 0;   // of it, not hidden behind compute
     double bytes = 0;       // sent by a rank, a step
     std::string algorithm;  // "ring simple", of the largest

@@ -308,7 +308,7 @@ std::string communication_text(const SimulationReport& report, const ReportTextO
                        format_percent(hidden), format_bytes(c.bytes, ByteUnit::Decimal), c.algorithm});
     }
     table.align(5, Align::Left);
-    return heading("Communication (busiest rank)", options) +
+    return heading("Communication (of each kind, the rank that has most)", options) +
            table.render(TableFormat::Terminal, options.colour, 2);
 }
 

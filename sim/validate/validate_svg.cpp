@@ -31,8 +31,11 @@ Axis axis_over(const std::vector<Point>& points) {
         low = std::min({low, p.measured, p.predicted});
         high = std::max({high, p.measured, p.predicted});
     }
-    if (points.empty()) return {0, 1};
-    return {std::floor(std::log10(low) * 2) / 2, std::ceil(std::log10(high) * 2) / 2};
+    const Axis half = {std::floor(std::log10(low) * 2) / 2, std::ceil(std::log10(high) * 2) / 2};
+    if (std::floor(half.high) > std::ceil(half.low)) return half;
+    // Two labels at least: whole powers of ten.
+    const double below = std::floor(half.low);
+    return {below, std::max(below + 1, std::ceil(half.high))};
 }
 
 // Sources beyond the palette's size take the next shape.
@@ -113,12 +116,17 @@ std::string scatter_svg(const ValidationReport& report) {
         if (row.has_memory()) memories.push_back({row.truth.memory_bytes, row.blind.memory_bytes, source});
         shown[source] = shown[source] || row.has_time() || row.has_memory();
     }
-    const double width = kLeft + 2 * kPanel + kGap + kLegend;
-    SvgCanvas canvas(width);
-    panel(canvas, kLeft, "Step time", times, false);
-    panel(canvas, kLeft + kPanel + kGap, "Memory of a device", memories, true);
+    const int panels = (times.empty() ? 0 : 1) + (memories.empty() ? 0 : 1);
+    SvgCanvas canvas(kLeft + std::max(1, panels) * (kPanel + kGap) - kGap + kLegend);
+    double left = kLeft;
+    for (const bool memory : {false, true}) {
+        const std::vector<Point>& points = memory ? memories : times;
+        if (points.empty()) continue;
+        panel(canvas, left, memory ? "Memory of a device" : "Step time", points, memory);
+        left += kPanel + kGap;
+    }
     double y = kTop + 8;
-    const double x = kLeft + 2 * kPanel + kGap + 24;
+    const double x = std::max(left, kLeft + kPanel + kGap) - kGap + 24;
     for (std::size_t s = 0; s < report.sources.size(); ++s) {
         if (!shown[s]) continue;
         marker(canvas, x, y - 4, s, "");

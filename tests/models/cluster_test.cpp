@@ -230,6 +230,19 @@ TEST(Cluster, RanksFollowTheGroups) {
     EXPECT_EQ(cluster.group_of(16).device.name, "v100-32");
 }
 
+TEST(Cluster, AttentionIsTheFastestThatAllDevicesRun) {
+    const auto kernel = [](const char* cluster) { return default_attention(*load_cluster(cluster)); };
+    EXPECT_EQ(kernel("h100:8"), AttentionKernel::CuDnn);
+    EXPECT_EQ(kernel("b200:8"), AttentionKernel::CuDnn);
+    EXPECT_EQ(kernel("a100:8"), AttentionKernel::Flash2);
+    EXPECT_EQ(kernel("rtx4090:8"), AttentionKernel::Flash2);
+    EXPECT_EQ(kernel("t4:8"), AttentionKernel::Flash1);
+    EXPECT_EQ(kernel("v100:8"), AttentionKernel::Unfused);
+    Cluster mixed = *load_cluster("h100:8");
+    mixed.groups.push_back(load_cluster("a100:8")->groups.front());
+    EXPECT_EQ(default_attention(mixed), AttentionKernel::Flash2);
+}
+
 TEST(ClusterTable, HasARowForEveryNodeType) {
     const auto rows = cluster_table();
     ASSERT_EQ(rows.size(), shipped_node_types().size());

@@ -1,11 +1,13 @@
 // Whole simulations with numbers that can be checked by hand.
 #include "sim/simulator.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
 #include "models/load_model.hpp"
+#include "plan/frameworks/framework.hpp"
 #include "plan/stage_partition.hpp"
 #include "sim/memory/model_states.hpp"
 
@@ -128,6 +130,51 @@ TEST(ModelStates, Llama3OfEightBillionParametersOnEightDevices) {
     EXPECT_NEAR(model_state_bytes(plan, kParameters / 2, 0).device() / 1e9, 36.1, 0.05);
     plan.mesh.dp = 1, plan.mesh.tp = 8;
     EXPECT_NEAR(model_state_bytes(plan, kParameters / 8, 0).device() / 1e9, 18.1, 0.05);
+}
+
+// 94 layers over 32 ranks: some have two blocks, others three, and the first and the last an embedding or a
+// head. What is shown of a kind of communication is never less than its mean.
+TEST(Simulator, CommunicationIsThatOfTheRankThatHasMost) {
+    const auto environment = environment_of("qwen3-235b-a22b", "h100:256");
+    ParallelPlan plan;
+    plan.mesh = {4, 32, 2, 1, 4, 1};
+    plan.global_batch = 128, plan.microbatches = 32, plan.seq_len = 4096;
+    plan.sequence_parallel = true;
+    plan.stages = uniform_partition(environment->graph, 32, RecomputeMode::None);
+    const auto report = Simulator(environment).simulate(plan);
+    ASSERT_TRUE(report) << to_string(report.errors());
+    for (const auto& [kind, part] :
+         {std::pair("ep", &TimeBreakdown::exposed_ep), std::pair("tp", &TimeBreakdown::exposed_tp)}) {
+        double most = 0;
+        for (const RankReport& rank : report->ranks)
+            most = std::max(most, rank.breakdown.*part);
+        const auto shown = std::find_if(report->communication.begin(), report->communication.end(),
+                                        [&](const CommunicationReport& c) { return c.kind == kind; });
+        ASSERT_NE(shown, report->communication.end()) << kind;
+        EXPECT_GT(shown->exposed_s, 0);
+        EXPECT_DOUBLE_EQ(shown->exposed_s, most) << kind;
+    }
+}
+
+// PyTorch's FSDP without resharding: fp32 shards, and a whole copy in the compute precision; the project's
+// own ZeRO-2 holds whole parameters.
+TEST(ModelStates, FsdpKeepsItsShardsUnderZero2) {
+    constexpr double kParameters = 8'030'261'248;
+    ParallelPlan plan;
+    apply_framework(framework_defaults("torchtitan"), true, plan);
+    plan.mesh.dp = 64;
+    plan.zero_stage = 3;
+    EXPECT_NEAR(model_state_bytes(plan, kParameters, 0).parameters, 4 * kParameters / 64, 1);
+    plan.zero_stage = 2;
+    EXPECT_NEAR(model_state_bytes(plan, kParameters, 0).parameters, kParameters * (4.0 / 64 + 2), 1);
+    const std::vector<MemoryAddend> addends = model_state_addends(plan, kParameters, 0);
+    EXPECT_EQ(addends[0].formula, "4 B x 8.03026e+09 parameters / 64 shards");
+    EXPECT_EQ(addends[1].name, "gathered parameters");
+    EXPECT_EQ(addends[1].formula, "2 B x 8.03026e+09 parameters");
+    plan.precision.autocast = true;  // its cache is that copy
+    EXPECT_NEAR(model_state_bytes(plan, kParameters, 0).parameters, 4 * kParameters / 64, 1);
+    plan.framework = "trainwright";
+    EXPECT_NEAR(model_state_bytes(plan, kParameters, 0).parameters, 4 * kParameters, 1);
 }
 
 TEST(Simulator, Llama3OfEightBillionFitsOnlyWhereStatesAreDivided) {

@@ -106,7 +106,7 @@ The peak of rank 0, at 0B0
   activations  8.00 GiB  2 in flight
   at initialisation 4.00 GiB
 
-Communication (busiest rank)
+Communication (of each kind, the rank that has most)
   kind  time a step  exposed  hidden  bytes sent  algorithm
   ────  ───────────  ───────  ──────  ──────────  ──────────────
   pp         200 ms   100 ms  50.0 %     1.00 GB  point to point
