@@ -91,11 +91,7 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
         full_block_.saved = std::max(full_block_.saved, none.saved - full.saved);
     }
     // Without a pipeline a tied head has no rows of its own (as in PlanCost).
-    if (graph.tied_embeddings && mesh.mesh.pp == 1 && graph.vocab > 0) {
-        const std::int64_t width = graph.tied_parameters / graph.vocab;
-        const std::int64_t rows = shape.shape.padded_vocab > 0 ? shape.shape.padded_vocab : graph.vocab;
-        dense_ -= static_cast<double>(rows * width) / mesh.mesh.tp;
-    }
+    if (mesh.mesh.pp == 1) dense_ -= shared_table_parameters(graph, shape.shape);
 }
 
 MeshBounds::Sums MeshBounds::sums(const ChunkChoice& chunk) const {

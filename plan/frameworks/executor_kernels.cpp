@@ -62,4 +62,14 @@ MemoryOp executor_op(ExecutorKernel kernel, double rows, double width, double el
     return op;
 }
 
+double attention_scratch_bytes(std::int64_t seq_len, std::int64_t head_dim, bool backward) {
+    constexpr std::int64_t kVector = 16, kPanel = 64, kBlock = 36;
+    const auto padded = [](std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; };
+    const std::int64_t columns = padded(seq_len, kPanel), width = padded(head_dim, kVector);
+    // Keys and values as rows, keys as panels too; blocks of queries, of their results and of scores. The
+    // backward has the gradients of all of them.
+    const std::int64_t floats = 2 * seq_len * width + columns * head_dim + kBlock * (2 * width + columns);
+    return 4.0 * static_cast<double>(backward ? 2 * floats : floats);
+}
+
 }  // namespace tw

@@ -51,6 +51,10 @@ std::span<const ExecutorKernelInfo> executor_kernels();
 const ExecutorKernelInfo& info_of(ExecutorKernel kernel);
 const ExecutorKernelInfo* find_executor_kernel(std::string_view name);  // null: none of that name
 
+// What the attention kernel packs operands into while it runs on one thread
+// (real_exec/backend/cpu/kernels/attention.cpp), with the padding of vectors of 16 floats.
+double attention_scratch_bytes(std::int64_t seq_len, std::int64_t head_dim, bool backward);
+
 // Its operation over rows x width elements of `element_bytes` each.
 MemoryOp executor_op(ExecutorKernel kernel, double rows, double width, double element_bytes);
 

@@ -228,19 +228,28 @@ void attention_backward(Builder& b, const BlockSpec& spec, const BlockSizes& z) 
 void block_transients(Builder& b, const BlockSpec& spec, const BlockSizes& z) {
     const double one = d(b.local) * d(z.hidden) * b.e, all = d(b.rows) * d(z.hidden) * b.e;
     const double rows = d(b.rows) * b.e;
+    const double gathered = b.sequence_parallel ? all : 0;
+    const double q = rows * d(z.q), qkv = rows * d(z.width), up = rows * d(z.up);
     LayerWork& w = b.layer.work;
     // The output; a branch's partial sums; with sequence parallelism its gathered input.
-    w.transient_forward_bytes = one + all + (b.sequence_parallel ? all : 0);
-    const double attention = rows * d(z.q + z.width);
-    const double mlp = rows * d(spec.mlp->gated ? z.ffn + z.up : z.ffn);
-    // Gradients at the output, at the middle and at the input; partial sums; what the larger branch holds;
-    // post-norm: the gradient at the sum.
-    w.transient_backward_bytes = 3 * one + all + std::max(attention, mlp) + (b.sequence_parallel ? all : 0) +
-                                 (spec.pre_norm ? 0 : one);
-    b.layer.kept_for_weight_bytes = 2 * one + rows * d(z.width + z.up) + (b.sequence_parallel ? 2 * all : 0);
+    w.transient_forward_bytes = one + all + gathered;
+    // Of each half: gradients at the output, at the middle and at the input; the gathered gradient; partial
+    // sums; post-norm the gradient at the sum; dropout's gradient at the branch's output.
+    const double half = 3 * one + gathered + all + (spec.pre_norm ? 0 : one) + (b.s.dropout ? one : 0);
+    // The gradient at the core's output is there until the core's own are; then the input is gathered once
+    // more, for the weights'. So it is with a gated activation.
+    const double core = q + attention_scratch_bytes(b.s.seq_len, spec.attention.qk_dim, true);
+    const double attention = qkv + std::max(core, gathered);
+    const double gated = spec.mlp->gated ? rows * d(z.ffn) : 0;
+    w.transient_backward_bytes = half + std::max(attention, up + std::max(gated, gathered));
+    // Gradients at the output and at the middle, and all that products of weights read.
+    const double kept_by_halves =
+        2 * (gathered + (spec.pre_norm ? 0 : one) + (b.s.dropout ? one : 0)) + qkv + up;
+    b.layer.kept_for_weight_bytes = 2 * one + kept_by_halves;
     // The attention half runs last, beside what the other half keeps: the gradient at the input, partial
-    // sums, the gradient at the core's output.
-    b.layer.split_transient_bytes = b.layer.kept_for_weight_bytes + one + all + rows * d(z.q);
+    // sums, the core.
+    b.layer.split_transient_bytes =
+        std::max(b.layer.kept_for_weight_bytes + one + all + core, half + up + gated);
 }
 
 ExecutorLayer block(const BlockSpec& spec, const WorkShape& shape) {
@@ -283,10 +292,10 @@ ExecutorLayer embedding(const EmbeddingSpec& spec, const WorkShape& shape) {
     b.gather("embed.tokens", h);
     b.kernel("embed.tokens", K::EmbeddingBackward, b.rows, h);
     b.layer.work.transient_forward_bytes = one + all + (b.sequence_parallel ? one : 0);
-    b.layer.work.transient_backward_bytes =
-        one + (spec.norm_after ? one : 0) + (b.sequence_parallel ? all : 0);
-    b.layer.kept_for_weight_bytes = one;
-    b.layer.split_transient_bytes = b.layer.work.transient_backward_bytes;
+    // The gradient at the output, and behind norm and dropout; the gathered one, for the weights'.
+    b.layer.kept_for_weight_bytes = one + (spec.norm_after || shape.dropout ? one : 0);
+    b.layer.split_transient_bytes = b.layer.kept_for_weight_bytes;
+    b.layer.work.transient_backward_bytes = b.layer.kept_for_weight_bytes + (b.sequence_parallel ? all : 0);
     return std::move(b.layer);
 }
 
@@ -336,12 +345,17 @@ ExecutorLayer head(const HeadSpec& spec, const WorkShape& shape) {
     }
     if (spec.final_norm) b.kernel("head.norm", K::NormBackward, b.local, h);
     LayerWork& w = b.layer.work;
-    w.transient_forward_bytes = b.sequence_parallel ? all : 0;
-    w.transient_backward_bytes = one +
-                                 std::max(all + (b.sequence_parallel ? all : 0), narrow ? 2 * logits : 0) +
-                                 (spec.transform ? one : 0);
-    b.layer.kept_for_weight_bytes = spec.transform ? one : 0;
-    b.layer.split_transient_bytes = w.transient_backward_bytes;
+    const double gathered = b.sequence_parallel ? all : 0;
+    // A narrow copy of the logits' gradient takes the place of the wide one.
+    const double copied = narrow ? 2 * logits : 0;
+    const double transform = spec.transform ? 2 * one : 0;  // gradients at its output and inside
+    w.transient_forward_bytes = gathered;
+    // The gradient at the input; the copy, or partial sums beside what is gathered for the weights'.
+    w.transient_backward_bytes = one + std::max({copied, all + gathered - copied, transform - copied});
+    b.layer.kept_for_weight_bytes = (spec.transform ? one : 0) - copied;
+    // Partial sums beside their own rows' alone.
+    const double summed = all + (b.sequence_parallel ? one : 0);
+    b.layer.split_transient_bytes = one + std::max({copied, summed - copied, transform - copied});
     return std::move(b.layer);
 }
 

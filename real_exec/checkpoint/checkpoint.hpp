@@ -47,6 +47,9 @@ struct CheckpointState {
     std::string data;   // Dataset::identity(): another one is an error on resuming
     // The runtime's own scalars, by name: "loss_scale", "optimizer_step", ...
     std::map<std::string, double> scalars;
+    // Optimizer updates of each layer (vertex of the LayerGraph): a rank that saves gives those of its own
+    // layers, a checkpoint that is read has all of them; none in one whose layers share one count.
+    std::map<int, std::int64_t> layer_updates;
     friend bool operator==(const CheckpointState&, const CheckpointState&) = default;
 };
 

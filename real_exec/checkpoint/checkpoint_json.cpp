@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr int kMostRanks = 1 << 20;
+constexpr int kPartVersion = 2;
 constexpr std::string_view kChecksumKey = "crc32c";
 
 std::uint32_t checksum_of(const Json& json) {
@@ -110,6 +111,20 @@ CheckpointPiece piece_from(const Json& json, const std::string& pointer, Errors&
     return piece;
 }
 
+std::map<int, std::int64_t> layer_updates_from(const JsonObject& part, const std::string& pointer,
+                                               Errors& errors) {
+    std::map<int, std::int64_t> all;
+    std::size_t index = 0;
+    for (const Json& one : part.array("layer_updates")) {
+        const JsonObject object(one, fmt::format("{}: /layer_updates/{}", pointer, index++), errors);
+        const auto layer = static_cast<int>(object.integer("layer", 0, std::numeric_limits<int>::max()));
+        if (!all.emplace(layer, object.integer("updates", 0, kMost)).second)
+            object.error("layer", fmt::format("{} is there twice", layer));
+        object.finish();
+    }
+    return all;
+}
+
 CheckpointState state_from(const Json& json, const std::string& pointer, Errors& errors) {
     const JsonObject object(json, pointer, errors);
     CheckpointState state;
@@ -141,12 +156,15 @@ CheckpointState state_from(const Json& json, const std::string& pointer, Errors&
 std::string part_text(const CheckpointPart& part) {
     Json json;
     json["schema"] = "trainwright/checkpoint-part";
-    json["version"] = 1;
+    json["version"] = kPartVersion;
     json["rank"] = part.rank;
     json["step"] = part.step;
     json["file_bytes"] = part.file_bytes;
     json["head_bytes"] = part.head_bytes;
     json["head_crc32c"] = part.head_crc32c;
+    json["layer_updates"] = Json::array();
+    for (const auto& [layer, updates] : part.layer_updates)
+        json["layer_updates"].push_back(Json{{"layer", layer}, {"updates", updates}});
     json["pieces"] = Json::array();
     for (const CheckpointPiece& piece : part.pieces) {
         Json one;
@@ -186,13 +204,14 @@ Result<CheckpointPart> part_from_text(std::string_view text, std::string_view na
     Errors errors;
     const std::string pointer(name);
     const JsonObject object(*json, pointer, errors);
-    read_schema(object, "checkpoint-part", 1);
+    const int version = read_schema(object, "checkpoint-part", kPartVersion);
     CheckpointPart part;
     part.rank = static_cast<int>(object.integer("rank", 0, kMostRanks));
     part.step = object.integer("step", 0, kMost);
     part.file_bytes = object.integer("file_bytes", 0, kMost);
     part.head_bytes = object.integer("head_bytes", 0, kMost);
     part.head_crc32c = checksum_from(object, "head_crc32c");
+    if (version > 1) part.layer_updates = layer_updates_from(object, pointer, errors);
     std::int64_t at = part.head_bytes;
     std::size_t index = 0;
     for (const Json& one : object.array("pieces")) {

@@ -1,9 +1,11 @@
 // The two documents of a checkpoint: the manifest (schema "trainwright/checkpoint") and every rank's index of
-// pieces (schema "trainwright/checkpoint-part"), version 1 both. Each ends with the CRC-32C of itself without
+// pieces (schema "trainwright/checkpoint-part"), version 1 and 2; version 1 of an index has no
+// "layer_updates". Each ends with the CRC-32C of itself without
 // that member, so that any flipped bit is found.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +30,8 @@ struct CheckpointPart {
     std::int64_t file_bytes = 0;  // of rank-NNNNN.safetensors
     std::int64_t head_bytes = 0;  // before the first piece
     std::uint32_t head_crc32c = 0;
-    std::vector<CheckpointPiece> pieces;  // ascending in `begin`, without holes
+    std::map<int, std::int64_t> layer_updates;  // of the rank's layers
+    std::vector<CheckpointPiece> pieces;        // ascending in `begin`, without holes
 };
 
 struct CheckpointManifest {

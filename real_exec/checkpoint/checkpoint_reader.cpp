@@ -98,6 +98,7 @@ Status open_part(int rank, Checkpoint::State& state) {
     if (index->rank != rank || index->step != state.manifest.state.step)
         return unreadable(fmt::format("belongs to rank {} of step {}", index->rank, index->step),
                           index_path.string());
+    state.manifest.state.layer_updates.insert(index->layer_updates.begin(), index->layer_updates.end());
     part.file = *file;
     part.first_piece = state.pieces.size();
     for (const CheckpointPiece& piece : index->pieces)

@@ -122,6 +122,7 @@ Status write_part(const CheckpointOptions& options, const fs::path& folder, cons
     CheckpointPart part;
     part.rank = options.rank;
     part.step = snapshot.state.step;
+    part.layer_updates = snapshot.state.layer_updates;
     part.pieces = snapshot.pieces;
     std::vector<SafetensorsSource> sources;
     for (const CheckpointPiece& piece : part.pieces) {

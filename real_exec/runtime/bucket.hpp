@@ -38,14 +38,17 @@ struct Bucket {
     [[nodiscard]] std::int64_t shard_begin() const { return shard_elements() * shard; }
 };
 
-// Consecutive elements of a bucket whose parameters agree in what is asked for.
+// Consecutive elements of a bucket that an optimizer treats alike.
 struct BucketRun {
     std::int64_t begin = 0, elements = 0;
     bool decay = true;
+    std::int64_t earlier = 0;  // updates of their layers before this run of the program
 };
 
-// The parts of [begin, end) by weight decay, adjacent slices merged; padding joins what stands before it.
-std::vector<BucketRun> decay_runs(const Bucket& bucket, std::span<const Parameter> parameters,
-                                  std::int64_t begin, std::int64_t end);
+// The parts of [begin, end) by weight decay and earlier updates, those of each layer from `first_layer` on;
+// adjacent slices merged, padding joins what stands before it.
+std::vector<BucketRun> update_runs(const Bucket& bucket, std::span<const Parameter> parameters,
+                                   std::int64_t begin, std::int64_t end, int first_layer,
+                                   std::span<const std::int64_t> earlier);
 
 }  // namespace tw

@@ -126,7 +126,6 @@ void Executor::begin(std::int64_t first_step) {
     schedule.first_step = first_step;
     schedule.steps = options_.steps;
     schedule.global_batch = plan_.global_batch;
-    schedule.updates = updates_;
     schedule.staleness = options_.sync.staleness;
     for (std::size_t s = 0; s < states_.size(); ++s) {
         // One replica has nobody to serve.
@@ -231,11 +230,16 @@ StageStateOptions Executor::state_options(int stage) const {
     return o;
 }
 
-std::int64_t Executor::updates() const {
-    for (const auto& server : servers_) {
-        if (server) return server->updates();
+std::map<int, std::int64_t> Executor::layer_updates() const {
+    std::map<int, std::int64_t> updates;
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+        if (!states_[s]) continue;
+        const std::int64_t own = servers_[s] ? servers_[s]->updates() : stage_updates_[s];
+        const StageStateOptions& stage = states_[s]->options();
+        for (int layer = stage.first_layer; layer < stage.last_layer; ++layer)
+            updates[layer] = states_[s]->earlier_updates(layer) + own;
     }
-    return updates_ + *std::max_element(stage_updates_.begin(), stage_updates_.end());
+    return updates;
 }
 
 Status Executor::run(std::int64_t step, const AfterStep& after_step, const EndsBefore& ends_before) {

@@ -77,9 +77,8 @@ class Executor final : public LaneHandler {
     [[nodiscard]] Lanes& lanes() { return *lanes_; }
     // By virtual stage; null where another rank has it.
     [[nodiscard]] std::vector<std::unique_ptr<StageState>>& states() { return states_; }
-    // Optimizer updates so far, those before a checkpoint included.
-    [[nodiscard]] std::int64_t updates() const;
-    void set_updates(std::int64_t updates) { updates_ = updates; }
+    // Optimizer updates so far of this rank's layers, those before a checkpoint included.
+    [[nodiscard]] std::map<int, std::int64_t> layer_updates() const;
     [[nodiscard]] LossScaler& loss_scaler() { return scaler_; }
     [[nodiscard]] const LossScaler& loss_scaler() const { return scaler_; }
     [[nodiscard]] const std::string& who() const { return who_; }
@@ -173,15 +172,14 @@ class Executor final : public LaneHandler {
     bool tied_summed_ = false;
     std::unique_ptr<GatheredNumbers> norm_;
     StepNumbers numbers_;
-    std::int64_t updates_ = 0;  // optimizer steps so far
     SyncMethod method_ = SyncMethod::Reduce;
     std::vector<std::vector<std::unique_ptr<CompressedReduce>>> compressed_;  // by stage and bucket
     std::vector<std::unique_ptr<ParameterServer>> servers_;                   // by stage
     LossScaler scaler_;
-    double step_scale_ = 1;  // of the gradients of the step that runs
-    bool skip_ = false;      // its gradient overflowed
-    std::vector<std::int64_t> stage_updates_;
-    std::vector<std::int64_t> injected_;  // by fault: the last step that it happened in
+    double step_scale_ = 1;                    // of the gradients of the step that runs
+    bool skip_ = false;                        // its gradient overflowed
+    std::vector<std::int64_t> stage_updates_;  // of this run
+    std::vector<std::int64_t> injected_;       // by fault: the last step that it happened in
     bool poison_ = false;
     std::unique_ptr<Prefetcher> prefetcher_;
     std::vector<HostBatch> samples_;  // of samples_step_

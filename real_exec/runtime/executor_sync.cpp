@@ -262,20 +262,17 @@ void Executor::update_stage(StageState& state) {
         servers_[s]->push(spec.grad_scale);
         return;
     }
-    spec.update = updates_ + ++stage_updates_[s];
+    spec.update = ++stage_updates_[s];
     if (plan_.optimizer == OptimizerKind::Lamb) {
         lamb_step(state, spec);
     } else if (o.lars_trust > 0) {
         lars_step(state, spec);
     } else {
         for (Bucket& bucket : state.buckets()) {
-            const std::int64_t begin = state.owned_begin(bucket);
             const UpdateTensors all{
                 state.owned_values(bucket), bucket.master ? state.owned_master(bucket) : Tensor{},
                 state.owned_grads(bucket), state.first_moment(bucket), state.second_moment(bucket)};
-            for (const BucketRun& run :
-                 decay_runs(bucket, state.module().parameters(), begin, begin + state.owned_elements(bucket)))
-                update_elements(backend_, spec, o, all.part(run.begin - begin, run.elements), run.decay);
+            update_bucket(backend_, spec, o, state, bucket, all);
         }
     }
     if (method_ == SyncMethod::LocalSteps && averages_after(step)) average_parameters(state);

@@ -57,8 +57,8 @@ void Executor::lamb_step(StageState& state, const UpdateSpec& update) {
             const auto p = static_cast<std::size_t>(slice.parameter);
             const auto part = [&](const Tensor& owned) { return owned.rows(from - begin, to - from); };
             const double decay = parameters[p].decay ? o.weight_decay : 0;
-            const AdamSpec spec{update.rate, o.beta1,       o.beta2,          o.epsilon,
-                                decay,       update.update, update.grad_scale};
+            const std::int64_t count = state.earlier_updates(parameters[p].layer) + update.update;
+            const AdamSpec spec{update.rate, o.beta1, o.beta2, o.epsilon, decay, count, update.grad_scale};
             directions.push_back(backend_.allocate(DType::F32, Shape{to - from}, MemoryUse::Temporaries));
             Piece piece{part(state.owned_master(bucket)),
                         directions.back().view(DType::F32, Shape{to - from}), p};

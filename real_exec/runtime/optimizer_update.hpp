@@ -6,6 +6,7 @@
 
 #include "plan/parallel_plan.hpp"
 #include "real_exec/backend/backend.hpp"
+#include "real_exec/runtime/stage_state.hpp"
 #include "real_exec/runtime/train_options.hpp"
 
 namespace tw {
@@ -14,7 +15,7 @@ struct UpdateSpec {
     OptimizerKind kind = OptimizerKind::Adam;
     double rate = 0;
     double grad_scale = 1;    // gradients are multiplied by it first
-    std::int64_t update = 1;  // from 1
+    std::int64_t update = 1;  // of this run, from 1
 };
 
 // Equally many elements of each; master and moments empty where there are none.
@@ -24,8 +25,8 @@ struct UpdateTensors {
     [[nodiscard]] UpdateTensors part(std::int64_t begin, std::int64_t count) const;
 };
 
-// Adam (decoupled weight decay), SGD, SGD with momentum.
-void update_elements(Backend& backend, const UpdateSpec& spec, const OptimizerOptions& options,
-                     const UpdateTensors& tensors, bool decay);
+// Adam (decoupled weight decay), SGD, SGD with momentum; `owned`: what the state owns of the bucket.
+void update_bucket(Backend& backend, const UpdateSpec& spec, const OptimizerOptions& options,
+                   const StageState& state, const Bucket& bucket, const UpdateTensors& owned);
 
 }  // namespace tw

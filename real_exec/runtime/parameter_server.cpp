@@ -30,7 +30,6 @@ ParameterServer::ParameterServer(Backend& backend, StageState& state, const Grou
         constexpr int kBuckets = 64;
         TW_CHECK(number < kBuckets);
         served.tag = 2 * (o.stage * kBuckets + number++);
-        served.updates = schedule.updates;
         const Shape shard{bucket.shard_elements()};
         served.pushed = backend.allocate(o.gradient, Shape{bucket.elements}, MemoryUse::CommunicationBuffers);
         served.current = backend.allocate(o.compute, shard, MemoryUse::CommunicationBuffers);
@@ -137,10 +136,7 @@ void ParameterServer::apply(Served& served, Worker& worker) {
     tensors.grads = worker.gradient.view(o.gradient, shard);
     tensors.first = state_.first_moment(bucket);
     tensors.second = state_.second_moment(bucket);
-    const std::int64_t begin = state_.owned_begin(bucket);
-    for (const BucketRun& run :
-         decay_runs(bucket, state_.module().parameters(), begin, begin + bucket.shard_elements()))
-        update_elements(backend_, spec, options_, tensors.part(run.begin - begin, run.elements), run.decay);
+    update_bucket(backend_, spec, options_, state_, bucket, tensors);
     ++worker.clock;
 }
 
@@ -173,7 +169,7 @@ bool ParameterServer::finished() const {
 }
 
 std::int64_t ParameterServer::updates() const {
-    return served_.empty() ? schedule_.updates : served_.front().updates;
+    return served_.empty() ? 0 : served_.front().updates;
 }
 
 }  // namespace tw

@@ -22,8 +22,7 @@ class ParameterServer {
     struct Schedule {
         std::int64_t first_step = 0, steps = 0;  // [first_step, steps) are run
         std::int64_t global_batch = 1;
-        std::int64_t updates = 0;  // of the optimizer before the first
-        int staleness = -1;        // clocks; < 0: no bound
+        int staleness = -1;  // clocks; < 0: no bound
     };
     // All outlive it. The state shards its update, and its master is apart from its values.
     ParameterServer(Backend& backend, StageState& state, const Groups& groups, OptimizerKind kind,
@@ -47,7 +46,7 @@ class ParameterServer {
     void close();
     // Every push of the run has been applied and answered.
     [[nodiscard]] bool finished() const;
-    [[nodiscard]] std::int64_t updates() const;
+    [[nodiscard]] std::int64_t updates() const;  // of this run
     // Largest lead, in steps, of a worker over the slowest when it was answered; for tests and notes.
     [[nodiscard]] std::int64_t largest_lead() const { return largest_lead_; }
 

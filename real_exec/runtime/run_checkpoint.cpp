@@ -138,7 +138,11 @@ Status save_checkpoint(CheckpointWriter& writer, Executor& executor, const PlanD
     state.model = document.model_name;
     state.plan = summary(document.plan);
     state.data = dataset.identity();
-    state.scalars["updates"] = static_cast<double>(executor.updates());
+    state.layer_updates = executor.layer_updates();
+    for (const auto& [layer, updates] : state.layer_updates) {
+        double& most = state.scalars["updates"];
+        most = std::max(most, static_cast<double>(updates));
+    }
     if (const LossScaler& scaler = executor.loss_scaler(); scaler.on()) {
         state.scalars["loss_scale"] = scaler.scale();
         state.scalars["loss_scale_good_steps"] = static_cast<double>(scaler.good_steps());
@@ -191,9 +195,17 @@ Result<Resumed> resume_from_checkpoint(Executor& executor, const TrainOptions& o
             return done.errors();
         stage->bind_all();
     }
-    const auto updates = state.scalars.find("updates");
-    executor.set_updates(updates == state.scalars.end() ? state.step
-                                                        : static_cast<std::int64_t>(updates->second));
+    // A checkpoint without counts by layer has one for all.
+    const auto all = state.scalars.find("updates");
+    const std::int64_t updates =
+        all == state.scalars.end() ? state.step : static_cast<std::int64_t>(all->second);
+    for (const auto& stage : executor.states()) {
+        if (!stage) continue;
+        for (int layer = stage->options().first_layer; layer < stage->options().last_layer; ++layer) {
+            const auto own = state.layer_updates.find(layer);
+            stage->set_earlier_updates(layer, own == state.layer_updates.end() ? updates : own->second);
+        }
+    }
     const auto scale = state.scalars.find("loss_scale");
     const auto good = state.scalars.find("loss_scale_good_steps");
     if (executor.loss_scaler().on() && scale != state.scalars.end() && good != state.scalars.end())

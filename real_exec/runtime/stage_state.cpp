@@ -44,7 +44,9 @@ DType dtype_of(Precision precision) {
 }
 
 StageState::StageState(StageModule& module, StageStateOptions options)
-    : module_(&module), options_(std::move(options)) {
+    : module_(&module),
+      options_(std::move(options)),
+      earlier_updates_(static_cast<std::size_t>(options_.last_layer - options_.first_layer), 0) {
     make_buckets();
     allocate();
 }
@@ -126,6 +128,20 @@ std::int64_t StageState::owned_begin(const Bucket& b) const {
 
 std::int64_t StageState::owned_elements(const Bucket& b) const {
     return options_.shard_update ? b.shard_elements() : b.elements;
+}
+
+std::int64_t StageState::earlier_updates(int layer) const {
+    return earlier_updates_[static_cast<std::size_t>(layer - options_.first_layer)];
+}
+
+void StageState::set_earlier_updates(int layer, std::int64_t updates) {
+    earlier_updates_[static_cast<std::size_t>(layer - options_.first_layer)] = updates;
+}
+
+std::vector<BucketRun> StageState::owned_runs(const Bucket& b) const {
+    const std::int64_t begin = owned_begin(b);
+    return update_runs(b, module_->parameters(), begin, begin + owned_elements(b), options_.first_layer,
+                       earlier_updates_);
 }
 
 Tensor StageState::values(const Bucket& b) const {

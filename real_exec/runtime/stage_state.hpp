@@ -72,6 +72,12 @@ class StageState {
     [[nodiscard]] std::int64_t owned_begin(const Bucket& bucket) const;
     [[nodiscard]] std::int64_t owned_elements(const Bucket& bucket) const;
 
+    // Optimizer updates of a layer before this run: those of the checkpoint that it goes on from.
+    [[nodiscard]] std::int64_t earlier_updates(int layer) const;
+    void set_earlier_updates(int layer, std::int64_t updates);
+    // The owned elements of a bucket as an update goes through them.
+    [[nodiscard]] std::vector<BucketRun> owned_runs(const Bucket& bucket) const;
+
     // Sets Parameter::value and ::grad of a bucket (null where its memory is not there now).
     void bind(const Bucket& bucket);
     void bind_all();
@@ -102,6 +108,7 @@ class StageState {
     StageModule* module_;
     StageStateOptions options_;
     std::vector<Bucket> buckets_;
+    std::vector<std::int64_t> earlier_updates_;   // by layer, from the stage's first on
     std::map<int, std::vector<Buffer>> stashes_;  // by label: values of each bucket
     int latest_ = 0, bound_ = 0;
 };

@@ -6,13 +6,6 @@
 #include "sim/cost/plan_cost.hpp"
 
 namespace tw {
-namespace {
-
-SimTime sim_time(double seconds) {
-    return to_sim_time(Seconds(seconds));
-}
-
-}  // namespace
 
 std::vector<int> backward_chunks(const Schedule& schedule) {
     std::vector<int> chunks(static_cast<std::size_t>(schedule.stages), 1);

@@ -16,10 +16,6 @@
 namespace tw {
 namespace {
 
-SimTime sim_time(double seconds) {
-    return to_sim_time(Seconds(seconds));
-}
-
 // A kernel bound by memory, as the profile times it.
 CurveEstimate memory_kernel(const HardwareProfile& profile, MemoryOpKind kind, double bytes) {
     Op op;
@@ -198,14 +194,8 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     const int owners = plan_.zero_shard > 0 ? std::min(plan_.zero_shard, replicas) : replicas;
     c.step_dispatches = step_dispatches(tensors, framework, plan_.zero_stage > 0 ? owners : 1);
 
-    if (environment_.graph.tied_embeddings && plan_.mesh.pp == 1 && s + 1 == plan_.stage_count()) {
-        // The head's projection is the embedding's table: one tensor where one rank holds both.
-        const LayerGraph& graph = environment_.graph;
-        const double rows = shape.shape.padded_vocab > 0 ? static_cast<double>(shape.shape.padded_vocab)
-                                                         : static_cast<double>(graph.vocab);
-        const double width = graph.vocab > 0 ? static_cast<double>(graph.tied_parameters / graph.vocab) : 0;
-        c.dense_parameters -= rows * width / plan_.mesh.tp;
-    }
+    if (plan_.mesh.pp == 1 && s + 1 == plan_.stage_count())
+        c.dense_parameters -= shared_table_parameters(environment_.graph, shape.shape);
 
     const UpdateTraffic traffic = update_traffic(plan_, c.dense_parameters, c.expert_parameters);
     const CurveEstimate update = memory_kernel(profile, MemoryOpKind::Optimizer, traffic.optimizer_bytes);

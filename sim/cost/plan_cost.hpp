@@ -14,6 +14,10 @@ namespace tw {
 
 struct FrameworkDefaults;
 
+inline SimTime sim_time(double seconds) {
+    return to_sim_time(Seconds(seconds));
+}
+
 struct TransferCost {
     double seconds = 0, sigma_s = 0, bytes = 0;
     double taken_s = 0;  // from the kernels beside it (sim/collectives/multiprocessors.hpp)

@@ -165,6 +165,12 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     return result;
 }
 
+double shared_table_parameters(const LayerGraph& graph, const WorkShape& shape) {
+    if (!graph.tied_embeddings || graph.vocab <= 0) return 0;
+    const auto rows = static_cast<double>(shape.padded_vocab > 0 ? shape.padded_vocab : graph.vocab);
+    return rows * static_cast<double>(graph.tied_parameters / graph.vocab) / shape.tp;
+}
+
 RankPlacement place_plan(const Cluster& cluster, const ParallelPlan& plan) {
     auto order = parse_rank_order(plan.rank_order);
     TW_CHECK(order.has_value());

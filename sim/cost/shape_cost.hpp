@@ -53,6 +53,9 @@ class ShapeCostCache {
     RecentCache<ShapeCost> shapes_{std::int64_t{40} << 20};
 };
 
+// Parameters on one rank of the table that embedding and head share: one tensor where a rank holds both.
+double shared_table_parameters(const LayerGraph& graph, const WorkShape& shape);
+
 // The degrees and the rank order of a plan on a cluster. CHECKs that check_plan has passed.
 RankPlacement place_plan(const Cluster& cluster, const ParallelPlan& plan);
 

@@ -18,14 +18,14 @@ std::vector<LayerBytes> layers_of(const LayerGraph& graph, const StageSpec& stag
     for (const StageSegment& segment : stage_segments(graph, stage)) {
         const auto c = static_cast<std::size_t>(segment.layer_class);
         const LayerWork& work = shape.works[c];
-        const LayerBytes one{saved_bytes(work, segment.recompute),
-                             recomputed_bytes(work, segment.recompute),
-                             work.transient_forward_bytes,
-                             work.transient_backward_bytes,
-                             shape.kept_for_weight_bytes[c],
-                             shape.split_transient_bytes[c],
-                             static_cast<double>(work.dense_parameters + work.expert_parameters),
-                             static_cast<double>(work.dense_parameters + work.expert_parameters)};
+        const double again = recomputed_bytes(work, segment.recompute);
+        const LayerBytes one{
+            saved_bytes(work, segment.recompute), again,
+            // What is recomputed as a whole goes when the layer has run.
+            work.transient_forward_bytes + (segment.recompute == RecomputeMode::Full ? again : 0),
+            work.transient_backward_bytes, shape.kept_for_weight_bytes[c], shape.split_transient_bytes[c],
+            static_cast<double>(work.dense_parameters + work.expert_parameters),
+            static_cast<double>(work.dense_parameters + work.expert_parameters)};
         layers.insert(layers.end(), static_cast<std::size_t>(segment.count), one);
     }
     return layers;
@@ -47,14 +47,16 @@ StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& p
     const double tokens = static_cast<double>(plan.microbatch * plan.seq_len);
     const double batch = first || last ? 8 * tokens : 0;
     const bool shares_table = first && last && graph.tied_embeddings;
-    if (shares_table && graph.vocab > 0) {
+    if (shares_table) {
         // The embedding's parameters are one bucket, with which the head works and which goes before its own.
-        const auto rows = static_cast<double>(std::max(shape.shape.padded_vocab, graph.vocab));
-        const double own = layers.back().parameters -
-                           rows * static_cast<double>(graph.tied_parameters / graph.vocab) / plan.mesh.tp;
+        const double own = layers.back().parameters - shared_table_parameters(graph, shape.shape);
         layers.back().on_its_way = own;
         layers.back().parameters = layers.front().parameters + own;
     }
+    // What the stage passes on and what it is given, there while all of its layers run; the first or last
+    // layer's own sizes have it.
+    const double cut = first ? 0 : graph.cut_bytes(spec.first_layer, shape.shape);
+    const double out = last ? 0 : graph.cut_bytes(spec.last_layer, shape.shape);
     StageFootprint f;
     double later = 0, kept_after = 0, recomputed_after = 0;
     for (std::size_t i = layers.size(); i-- > 0;) {
@@ -62,26 +64,28 @@ StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& p
         const double next = i + 1 < layers.size() ? layers[i + 1].parameters : 0;
         const double going = i + 1 < layers.size() ? layers[i + 1].on_its_way : 0;
         const double before = i > 0 ? layers[i - 1].parameters : 0;
+        const double output = i + 1 < layers.size() ? out : 0, input_gradient = i > 0 ? cut : 0;
         // The next layer's parameters are gathered while this one runs.
-        f.transient_forward =
-            std::max(f.transient_forward, l.forward + batch + gathered * (l.parameters + next) - later);
+        f.transient_forward = std::max(f.transient_forward,
+                                       l.forward + output + batch + gathered * (l.parameters + next) - later);
         // This layer's whole gradient, that of the layer after it on its way, and the latter's shard.
         const double sharded =
             gathered * (l.parameters + before) + whole * (l.parameters + going + going / replicas);
-        const double running = l.backward + l.recomputed + sharded - later;
+        const double running = l.backward + l.recomputed + output + input_gradient + sharded - later;
         if (i + 1 == layers.size()) f.transient_backward_last = running;
         // When it has run: its input's gradient, its own whole gradient and the shard that this is summed
         // into.
         const double input =
             first && i == 0 ? 0 : graph.cut_bytes(spec.first_layer + static_cast<int>(i), shape.shape);
-        const double ending = input + l.recomputed + gathered * before +
+        const double ending = input + l.recomputed + output + input_gradient + gathered * before +
                               whole * (l.parameters + l.parameters / replicas) - later;
         f.transient_backward = std::max({f.transient_backward, running, ending});
         // Nothing goes before the weight half has run, whole gradients neither: norms and biases have added
         // to them (LayerSharding::after).
         f.gradients_for_weight += whole * l.parameters;
-        const double split = std::max(l.split, l.kept) + l.recomputed + kept_after + recomputed_after +
-                             gathered * (l.parameters + before);
+        // The gradient that it is given is copied: the copy is among what is kept.
+        const double split = std::max(l.split, l.kept) + l.recomputed + out + input_gradient + kept_after +
+                             recomputed_after + gathered * (l.parameters + before);
         f.transient_backward_input_beside = std::max(f.transient_backward_input_beside, split);
         f.transient_backward_input = std::max(f.transient_backward_input, split + f.gradients_for_weight);
         kept_after += l.kept;
@@ -93,25 +97,15 @@ StageFootprint executor_footprint(const LayerGraph& graph, const ParallelPlan& p
         f.gradient_on_its_way = whole * layers.front().parameters * (1 + 1.0 / replicas);
     // A head that computes with the embedding's table waits for the table's gradient before it adds to it.
     if (shares_table) f.transient_backward_last -= f.gradient_on_its_way;
+    if (plan.microbatches > 1) {
+        f.next_input = cut;
+        f.microbatches = static_cast<int>(plan.microbatches);
+        // Where backwards are split, more passes of others lie between a message and its use.
+        f.transient_backward_input += std::max(cut, out);
+        f.transient_backward_input_beside += std::max(cut, out);
+    }
     f.activations = later + batch;
     f.held_for_weight = f.activations + kept_after + recomputed_after;
-    if (plan.mesh.pp > 1) {
-        // Transfers under way: the next input or gradient to come, and what the other side has not taken yet.
-        const double cut = first ? 0 : graph.cut_bytes(spec.first_layer, shape.shape);
-        const double out = last ? 0 : graph.cut_bytes(spec.last_layer, shape.shape);
-        // A split backward copies the gradient that it is given.
-        f.transient_backward_input += out;
-        f.transient_backward_input_beside += out;
-        f.held_for_weight += out;
-        if (plan.microbatches > 1) {
-            f.transient_forward += cut + out;
-            f.transient_backward += cut + out;
-            f.transient_backward_last += cut + out;
-            f.transient_backward_input += cut + out;
-            f.transient_backward_input_beside += cut + out;
-            f.transient_backward_weight += cut + out;
-        }
-    }
     return f;
 }
 

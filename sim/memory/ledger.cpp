@@ -73,19 +73,23 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
 
 // What an instruction needs while it runs, beyond what is held. `owes`: other microbatches' weight gradients
 // of its stage are to come; the first layer's is then among the whole gradients that are held. `again`: the
-// stage has run a backward in this step, whose first layer's gradient is on its way.
+// stage has run a backward in this step, whose first layer's gradient is on its way. `held`: microbatches of
+// the stage.
 static double transient_bytes(Opcode opcode, const StageFootprint& stage, const StageFootprint& stage2,
-                              bool owes, bool again) {
+                              bool owes, bool again, int held) {
     if (again && !owes && opcode == Opcode::Forward)
         return stage.transient_forward + stage.gradient_on_its_way;
-    if (again && !owes && opcode == Opcode::Backward)
-        return std::max(stage.transient_backward, stage.transient_backward_last + stage.gradient_on_its_way);
+    if (opcode == Opcode::Backward) {
+        const double next = held < stage.microbatches ? stage.next_input : 0;
+        if (!again || owes) return stage.transient_backward + next;
+        return std::max(stage.transient_backward, stage.transient_backward_last + stage.gradient_on_its_way) +
+               next;
+    }
     if (opcode == Opcode::Forward) return stage.transient_forward;
     if (opcode == Opcode::OverlapForwardBackward) return stage.transient_forward + stage2.transient_backward;
     if (opcode == Opcode::BackwardInput)
         return owes ? stage.transient_backward_input_beside : stage.transient_backward_input;
-    if (opcode == Opcode::BackwardWeight) return stage.transient_backward_weight;
-    return opcode == Opcode::Backward ? stage.transient_backward : 0;
+    return opcode == Opcode::BackwardWeight ? stage.transient_backward_weight : 0;
 }
 
 DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
@@ -107,9 +111,11 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
         const std::uint16_t* counts = profile.counts_of(i).data();
         DynamicPeak now;
         bool owes = false;
+        int in_flight = 0;
         for (std::size_t k = 0; k < own; ++k) {
             now.activations += counts[k] * held[k] + counts[own + k] * held_for_weight[k];
             const bool runs = profile.stages[k] == snapshot.stage;
+            if (runs) in_flight = counts[k];
             if (counts[own + k] == 0) {
                 if (!runs) now.transient += on_its_way[k];
                 continue;
@@ -120,7 +126,7 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
         for (std::size_t k = 0; k < own && profile.weight_versions > 1; ++k)
             now.weight_stash += counts[2 * own + k] * stashed[k];
         now.transient += transient_bytes(snapshot.running, stages[snapshot.stage], stages[snapshot.stage2],
-                                         owes, snapshot.again);
+                                         owes, snapshot.again, in_flight);
         now.instruction = snapshot.instruction;
         if (now.total() > peak.total()) peak = now;
     }
@@ -175,12 +181,9 @@ void add_layers(const LayerGraph& graph, const ParallelPlan& plan, const PlanCos
     f.outside_blocks = std::min(f.outside_blocks, f.dense);
 }
 
-}  // namespace
-
-MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
-                       std::span<const std::uint16_t> rank_of_stage,
-                       std::span<const RankMemoryProfile> profiles) {
-    const Footprints footprint = footprints(environment, plan, costs);
+MemoryBase base_of(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
+                   std::span<const std::uint16_t> rank_of_stage, std::span<const RankMemoryProfile> profiles,
+                   const Footprints& footprint) {
     MemoryBase base;
     for (std::size_t r = 0; r < profiles.size(); ++r) {
         const int rank = static_cast<int>(r);
@@ -205,8 +208,6 @@ MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan,
     return base;
 }
 
-namespace {
-
 constexpr std::int64_t kActivationSteps = 4;  // of one microbatch's activations
 
 // For each rank the most steps of activations that fit beside `transient` of its largest stage; `more` steps
@@ -215,9 +216,9 @@ template <class Transient>
 std::vector<double> most_activations(const Environment& environment, const ParallelPlan& plan,
                                      const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage,
                                      int more, const Transient& transient) {
-    const MemoryBase base =
-        memory_base(environment, plan, costs, rank_of_stage, one_in_flight_profile(rank_of_stage));
     const Footprints footprint = footprints(environment, plan, costs);
+    const MemoryBase base =
+        base_of(environment, plan, costs, rank_of_stage, one_in_flight_profile(rank_of_stage), footprint);
     std::vector<double> activations(base.ranks.size(), 0), beside(base.ranks.size(), 0);
     for (std::size_t s = 0; s < footprint.stages.size(); ++s) {
         const std::size_t r = rank_of_stage[s];
@@ -243,6 +244,12 @@ std::vector<double> most_activations(const Environment& environment, const Paral
 }
 
 }  // namespace
+
+MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
+                       std::span<const std::uint16_t> rank_of_stage,
+                       std::span<const RankMemoryProfile> profiles) {
+    return base_of(environment, plan, costs, rank_of_stage, profiles, footprints(environment, plan, costs));
+}
 
 std::vector<double> activation_limits(const Environment& environment, const ParallelPlan& plan,
                                       const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage) {
@@ -326,7 +333,7 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
     const Footprints sizes = footprints(environment, plan, costs);
     trace.memory_categories = {"model states", "activations", "temporaries", "stashed weights"};
     const MemoryBase base =
-        memory_base(environment, plan, costs, schedule.rank_of_stage, memory_profile(schedule));
+        base_of(environment, plan, costs, schedule.rank_of_stage, memory_profile(schedule), sizes);
     double smallest = std::numeric_limits<double>::infinity();  // one line for all ranks
     for (int r = 0; r < schedule.ranks(); ++r)
         smallest = std::min(
@@ -341,6 +348,7 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
         const std::vector<std::uint32_t> last = last_chunks(program, schedule.stages);
         double activations = 0, stash = 0;
         std::vector<int> owed(static_cast<std::size_t>(schedule.stages), 0);  // weight gradients to come
+        std::vector<int> held(static_cast<std::size_t>(schedule.stages), 0);
         std::vector<char> again(static_cast<std::size_t>(schedule.stages),
                                 0);  // has run a backward in the step
         const auto sample = [&](SimTime t, double transient) {
@@ -354,6 +362,7 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
             if (schedule.boundary != StepBoundary::None && event.step != step) {
                 activations = stash = 0;
                 std::fill(owed.begin(), owed.end(), 0);
+                std::fill(held.begin(), held.end(), 0);
                 std::fill(again.begin(), again.end(), 0);
                 step = event.step;
             }
@@ -366,6 +375,7 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
             const StageFootprint& f = sizes.stages[in.stage];
             const auto apply = [&](const MemoryEffect::Counts& delta) {
                 activations += delta.held * f.activations + delta.held_for_weight * f.held_for_weight;
+                held[in.stage] += delta.held;
                 const bool before = owed[in.stage] > 0;
                 owed[in.stage] = std::max(0, owed[in.stage] + delta.held_for_weight);
                 activations += ((owed[in.stage] > 0 ? 1 : 0) - (before ? 1 : 0)) * f.gradients_for_weight;
@@ -377,10 +387,11 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
             const double gradients = backward ? n.unsharded_gradients : 0;
             sample(event.start, sharded + gradients +
                                     transient_bytes(in.opcode, f, sizes.stages[in.stage2], owed[in.stage] > 0,
-                                                    again[in.stage] != 0));
+                                                    again[in.stage] != 0, held[in.stage]));
             apply(effect.after);
             if (effect.ends_backward) again[effect.after2_held != 0 ? in.stage2 : in.stage] = 1;
             activations += effect.after2_held * sizes.stages[in.stage2].activations;
+            held[in.stage2] += effect.after2_held;
             sample(event.end, 0);
         }
         std::stable_sort(rank.memory.begin(), rank.memory.end(),

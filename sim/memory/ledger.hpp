@@ -31,7 +31,10 @@ struct StageFootprint {
     // the stage's next one has run, beside what the rank does meanwhile.
     double gradient_on_its_way = 0;
     double transient_backward_last = 0;  // of transient_backward, while the last layer runs
-    double loose = 0;                    // between the loss's tensors, where no other tensor fits
+    // The next microbatch's input, which comes while a backward runs unless all of the step's are held.
+    double next_input = 0;
+    int microbatches = 0;
+    double loose = 0;  // between the loss's tensors, where no other tensor fits
 };
 
 StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, const ShapeCost& shape);

@@ -27,7 +27,7 @@ struct Case {
     RecomputeMode recompute = RecomputeMode::None;
     std::int64_t microbatch = 2, microbatches = 4;
     bool sequence_parallel = false, tied = false;
-    std::int64_t vocab = 512;
+    std::int64_t vocab = 512, hidden = 64, seq = 64;
 };
 
 DeviceMesh mesh_of(int dp, int tp, int pp) {
@@ -40,7 +40,8 @@ PlanDocument document_of(const Case& c) {
     ModelConfig m;
     m.name = "memory";
     m.family = c.llama ? "llama" : "gpt";
-    m.layers = 4, m.hidden = 64, m.heads = 4, m.ffn = 192, m.vocab = c.vocab, m.seq_len = 64;
+    m.layers = 4, m.hidden = c.hidden, m.heads = 4, m.ffn = 3 * c.hidden, m.vocab = c.vocab,
+    m.seq_len = c.seq;
     m.tied_embeddings = c.tied;
     if (c.llama) {
         m.kv_heads = 2, m.activation = ActivationKind::Silu, m.gated = true, m.norm = NormKind::Rms;
@@ -62,7 +63,7 @@ PlanDocument document_of(const Case& c) {
     p.recompute = c.recompute;
     p.microbatch = c.microbatch, p.microbatches = c.microbatches;
     p.global_batch = c.microbatch * c.microbatches * c.mesh.dp;
-    p.seq_len = 64;
+    p.seq_len = c.seq;
     p.zero_stage = c.zero;
     p.sequence_parallel = c.sequence_parallel;
     return d;
@@ -127,6 +128,26 @@ TEST(ExecutorMemory, PredictedPeaksAreThoseOfRuns) {
          .microbatch = 1,
          .microbatches = 1,
          .vocab = 4096},
+        // A block's backward is the peak, not the head's: what its attention packs operands into.
+        {.microbatch = 1, .microbatches = 1, .tied = true, .hidden = 256},
+        {.mesh = mesh_of(1, 2, 1), .microbatch = 1, .microbatches = 1, .tied = true, .seq = 256},
+        {.llama = true, .recompute = RecomputeMode::Full, .microbatch = 1, .vocab = 256, .seq = 256},
+        {.mesh = mesh_of(1, 1, 2), .schedule = "zb-h1", .microbatch = 1, .microbatches = 8, .hidden = 256},
+        {.mesh = mesh_of(1, 1, 2), .schedule = "zb-1p", .microbatch = 1, .tied = true, .seq = 256},
+        // Under sequence parallelism its feed-forward, which gathers its input once more.
+        {.mesh = mesh_of(1, 2, 1),
+         .recompute = RecomputeMode::Full,
+         .microbatch = 8,
+         .microbatches = 1,
+         .sequence_parallel = true,
+         .tied = true,
+         .hidden = 256},
+        {.llama = true,
+         .mesh = mesh_of(1, 2, 2),
+         .schedule = "zb-h2",
+         .recompute = RecomputeMode::Full,
+         .sequence_parallel = true,
+         .vocab = 256},
     };
     for (const Case& c : cases) {
         const PlanDocument document = document_of(c);
@@ -141,9 +162,8 @@ TEST(ExecutorMemory, PredictedPeaksAreThoseOfRuns) {
             std::string parts;
             for (const MemoryAddend& a : memory.addends)
                 parts += a.name + " " + std::to_string(static_cast<std::int64_t>(a.bytes)) + ", ";
-            // Within 2 % where ranks keep pace; on a loaded machine a message more may be held at the peak of
-            // a pipeline.
-            const double near = document.plan.mesh.pp > 1 ? 0.03 : 0.02;
+            // Of a pipeline a message more or less may be on its way at the peak.
+            const double near = document.plan.mesh.pp > 1 ? 0.03 : 0.002;
             EXPECT_NEAR(memory.peak_allocated_bytes / run[static_cast<std::size_t>(memory.rank)], 1, near)
                 << (c.llama ? "llama " : "gpt ") << summary(document.plan) << (c.tied ? " tied" : "")
                 << " rank " << memory.rank << ": " << parts << "run "

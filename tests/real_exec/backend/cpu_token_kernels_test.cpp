@@ -1,4 +1,5 @@
 // Attention, rotary embedding and cross entropy against plain fp64 references, in every instruction set.
+#include "plan/frameworks/executor_kernels.hpp"
 #include "tests/real_exec/backend/kernel_bench.hpp"
 
 namespace tw::cpu {
@@ -214,6 +215,19 @@ TEST_P(CpuTokenKernels, CrossEntropyOfShards) {
     }
     EXPECT_EQ(count, 8);
     EXPECT_NEAR(loss, expected_loss, 1e-5 * expected_loss);
+}
+
+// What the cost model says that attention packs its operands into, where no padding depends on the vectors.
+TEST_P(CpuTokenKernels, AttentionScratchIsAsCosted) {
+    for (const auto& [seq, dim] : {std::pair{64, 16}, {128, 64}, {256, 32}, {1024, 128}}) {
+        Attention a{};
+        a.seq_len = seq;
+        a.head_dim = dim;
+        for (const bool backward : {false, true})
+            EXPECT_EQ(4.0 * static_cast<double>(kernels().attention_scratch(a, backward)),
+                      attention_scratch_bytes(seq, dim, backward))
+                << seq << " " << dim;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, CpuTokenKernels, ::testing::Values("generic", "avx2", "avx512"), isa_name());

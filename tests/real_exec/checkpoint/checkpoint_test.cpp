@@ -96,6 +96,11 @@ CheckpointState state_of(std::int64_t step) {
     return state;
 }
 
+// Of a layer that all ranks hold and of one that is this rank's alone.
+std::map<int, std::int64_t> updates_of(int rank) {
+    return {{0, 7}, {rank + 1, 40 + rank}};
+}
+
 CheckpointOptions options_of(const fs::path& folder, int rank, int world) {
     CheckpointOptions options;
     options.folder = folder;
@@ -122,7 +127,9 @@ Status save(const fs::path& folder, const Layout& layout, std::int64_t step,
     }
     for (int rank = 0; rank < layout.world(); ++rank) {
         const auto at = static_cast<std::size_t>(rank);
-        if (Status started = writers[at]->save(state_of(step), memory[at].tensors); !started) return started;
+        CheckpointState state = state_of(step);
+        state.layer_updates = updates_of(rank);
+        if (Status started = writers[at]->save(state, memory[at].tensors); !started) return started;
         // The snapshot is taken: what training does to the memory now must not show.
         for (auto& values : memory[at].values)
             std::fill(values.begin(), values.end(), -1.0F);
@@ -163,7 +170,10 @@ TEST(Checkpoint, EveryLayoutReadsWhatEveryOtherWrote) {
         const auto found = find_checkpoint(folder.path());
         ASSERT_TRUE(found);
         ASSERT_TRUE(found->checkpoint);
-        EXPECT_EQ(found->checkpoint->state(), state_of(20));
+        CheckpointState expected = state_of(20);
+        for (int rank = 0; rank < writing.world(); ++rank)
+            expected.layer_updates.merge(updates_of(rank));
+        EXPECT_EQ(found->checkpoint->state(), expected);
         EXPECT_EQ(found->checkpoint->world(), writing.world());
         EXPECT_EQ(found->checkpoint->entries().size(), 8U);
         EXPECT_EQ(found->checkpoint->find("master", "embed.weight")->shape, (Shape{9, 4}));
@@ -477,6 +487,31 @@ TEST(CheckpointFuzz, MutatedIndexes) {
         }
         ASSERT_EQ(at, part->file_bytes);
     }
+}
+
+TEST(Checkpoint, IndexesOfVersion1HaveNoCountsByLayer) {
+    CheckpointPart part;
+    part.layer_updates = {{0, 7}, {3, 9}};
+    const auto read = part_from_text(part_text(part), "part");
+    ASSERT_TRUE(read) << to_string(read.errors());
+    EXPECT_EQ(read->layer_updates, part.layer_updates);
+    const auto refused = [](Json json) {
+        json.erase("crc32c");
+        const std::string body = json.dump();
+        json["crc32c"] = crc32c(std::as_bytes(std::span(body.data(), body.size())));
+        const auto again = part_from_text(json.dump(), "part");
+        if (!again) return to_string(again.errors());
+        EXPECT_TRUE(again->layer_updates.empty());
+        return std::string();
+    };
+    Json json = *parse_json(part_text(part), "part");
+    Json twice = json;
+    twice["layer_updates"][1]["layer"] = 0;
+    EXPECT_NE(refused(twice).find("0 is there twice"), std::string::npos) << refused(twice);
+    json.erase("layer_updates");
+    EXPECT_NE(refused(json), "");
+    json["version"] = 1;
+    EXPECT_EQ(refused(json), "");
 }
 
 // A small document that claims more pieces of a tensor than there is time to walk through.

@@ -3,12 +3,19 @@
 // not what the instructions say. Nothing of the executor takes part but the layers and the first values.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <numeric>
 
+#include "base/json.hpp"
+#include "real_exec/checkpoint/checkpoint.hpp"
+#include "real_exec/checkpoint/checkpoint_json.hpp"
+#include "real_exec/checkpoint/crc32c.hpp"
 #include "real_exec/data/dataset.hpp"
 #include "real_exec/runtime/initialise.hpp"
 #include "tests/real_exec/runtime/train_harness.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace tw {
 namespace {
@@ -209,6 +216,21 @@ VersionOf pipedream_versions(const ParallelPlan& plan, std::int64_t further_back
     };
 }
 
+// The same where the pipeline drains before microbatch `cut` and fills anew.
+VersionOf drained_versions(const ParallelPlan& plan, std::int64_t cut) {
+    return [&plan, cut](int stage, std::int64_t b) {
+        const VersionOf undisturbed = pipedream_versions(plan);
+        if (b < cut) return undisturbed(stage, b);
+        const std::int64_t own = plan.stages[static_cast<std::size_t>(stage)].replicas;
+        return cut / own + undisturbed(stage, b - cut);
+    };
+}
+
+// Microbatches for an update of each stage: one on each of its replicas.
+GroupOf one_on_each_replica(const ParallelPlan& plan) {
+    return [&plan](int s) { return std::int64_t{plan.stages[static_cast<std::size_t>(s)].replicas}; };
+}
+
 RunSetup pipedream(int stages, int dp, OptimizerKind optimizer) {
     RunSetup setup;
     setup.family = Family::Llama;
@@ -240,26 +262,111 @@ TEST(PipeDream, EqualsTheReplayOfItsWeightVersions) {
     }
 }
 
+// Two stages on so many workers each, six microbatches a step.
+PlanDocument replicated(int first, int second) {
+    RunSetup setup = pipedream(2, 1, OptimizerKind::Adam);
+    setup.global_batch = 6;
+    PlanDocument document = document_of(setup);
+    document.plan.stages[0].replicas = first;
+    document.plan.stages[1].replicas = second;
+    document.cluster = *load_cluster("cpu:4");
+    return document;
+}
+
 TEST(PipeDream, ReplicatedStagesEqualTheReplay) {
     for (const auto& [first, second] : {std::pair{2, 1}, {1, 2}, {3, 1}}) {
-        RunSetup setup = pipedream(2, 1, OptimizerKind::Adam);
-        setup.global_batch = 6;
-        PlanDocument document = document_of(setup);
-        document.plan.stages[0].replicas = first;
-        document.plan.stages[1].replicas = second;
-        document.cluster = *load_cluster("cpu:4");
+        const PlanDocument document = replicated(first, second);
         const TrainOptions options = options_of(6);
         const TrainResult run = run_threads(document, options);
         const ParallelPlan& plan = document.plan;
-        const GroupOf replicas = [&plan](int s) {
-            return std::int64_t{plan.stages[static_cast<std::size_t>(s)].replicas};
-        };
+        const GroupOf replicas = one_on_each_replica(plan);
         const double difference =
             largest_difference(Replay(document, options).run(pipedream_versions(plan), replicas), run);
         EXPECT_LT(difference, 2e-5) << first << "-" << second;
         const double wrong =
             largest_difference(Replay(document, options).run(pipedream_versions(plan, 1), replicas), run);
         EXPECT_GT(wrong, 20 * difference) << first << "-" << second;
+    }
+}
+
+// Each stage goes on with its own number of updates.
+TEST(PipeDream, ReplicatedStagesGoOnFromACheckpoint) {
+    for (const auto& [first, second] : {std::pair{2, 1}, {1, 2}, {3, 1}}) {
+        const TemporaryFolder folder;
+        const PlanDocument document = replicated(first, second);
+        const ParallelPlan& plan = document.plan;
+        TrainOptions options = options_of(2);
+        options.checkpoint_folder = folder.path().string();
+        TrainResult run = run_threads(document, options);
+        options.steps = 6;
+        options.resume_folder = options.checkpoint_folder;
+        const TrainResult rest = run_threads(document, options);
+        run.steps.insert(run.steps.end(), rest.steps.begin(), rest.steps.end());
+        const VersionOf versions = drained_versions(plan, 2 * plan.microbatches);
+        EXPECT_LT(largest_difference(Replay(document, options).run(versions, one_on_each_replica(plan)), run),
+                  2e-5)
+            << first << "-" << second;
+        const auto checkpoint = open_checkpoint(folder.path(), 6);
+        ASSERT_TRUE(checkpoint) << to_string(checkpoint.errors());
+        std::map<int, std::int64_t> expected;
+        for (const StageSpec& stage : plan.stages) {
+            for (int layer = stage.first_layer; layer < stage.last_layer; ++layer)
+                expected[layer] = 36 / stage.replicas;
+        }
+        EXPECT_EQ(checkpoint->state().layer_updates, expected);
+    }
+}
+
+// Rewrites a checkpoint's indexes as those of version 1, which have no counts by layer.
+void forget_layer_updates(const std::filesystem::path& folder) {
+    const auto text = [&](const std::string& name) { return *read_text_file(folder / name); };
+    const auto put = [&](const std::string& name, const std::string& content) {
+        std::ofstream(folder / name, std::ios::binary) << content;
+    };
+    const auto crc_of = [](const std::string& of) {
+        return crc32c(std::as_bytes(std::span(of.data(), of.size())));
+    };
+    CheckpointManifest manifest = *manifest_from_text(text("manifest.json"), "manifest");
+    for (std::size_t rank = 0; rank < manifest.parts.size(); ++rank) {
+        const std::string name = part_file(static_cast<int>(rank), ".json");
+        Json json = *parse_json(text(name), name);
+        json.erase("crc32c");
+        json.erase("layer_updates");
+        json["version"] = 1;
+        const std::uint32_t seal = crc_of(json.dump());
+        json["crc32c"] = seal;
+        const std::string index = json.dump(1) + "\n";
+        put(name, index);
+        manifest.parts[rank].index_bytes = static_cast<std::int64_t>(index.size());
+        manifest.parts[rank].index_crc32c = crc_of(index);
+    }
+    put("manifest.json", manifest_text(manifest));
+}
+
+// A layout whose stages are others takes the counts by layer; where they are equal, one for all says the
+// same.
+TEST(PipeDream, CheckpointsKnowTheUpdatesOfLayersWhateverTheLayout) {
+    for (const bool old : {false, true}) {
+        const TemporaryFolder folder;
+        const PlanDocument document = replicated(old ? 1 : 2, 1);
+        TrainOptions options = options_of(2);
+        options.checkpoint_folder = folder.path().string();
+        (void)run_threads(document, options);
+        const std::map<int, std::int64_t> written = open_checkpoint(folder.path(), 2)->state().layer_updates;
+        EXPECT_EQ(written.size(), static_cast<std::size_t>(document.graph.size()));
+        if (old) forget_layer_updates(folder.path() / "step-00000002");
+        EXPECT_EQ(open_checkpoint(folder.path(), 2)->state().layer_updates.empty(), old);
+        RunSetup whole = pipedream(1, 1, OptimizerKind::Adam);
+        whole.schedule = "1f1b";
+        whole.global_batch = 6;
+        options.steps = 5;
+        options.resume_folder = options.checkpoint_folder;
+        const TrainResult run = run_threads(document_of(whole), options);
+        EXPECT_EQ(run.steps.size(), 3U);
+        std::map<int, std::int64_t> expected = written;
+        for (auto& [layer, updates] : expected)
+            updates += 3;
+        EXPECT_EQ(open_checkpoint(folder.path(), 5)->state().layer_updates, expected);
     }
 }
 
