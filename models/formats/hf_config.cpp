@@ -248,6 +248,31 @@ Errors unknown_type(const JsonObject& object, const std::string& type) {
              unknown_name_hint(type, hf_model_types())}};
 }
 
+// Values that no size depends on, but a training run does: what is there must be what its key says.
+void check_values(const JsonObject& object) {
+    constexpr double kLeast = 1e-300, kMost = 1e15;
+    for (const char* key : {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "layernorm_epsilon",
+                            "norm_eps", "rope_theta", "rotary_emb_base", "initializer_range", "init_std"})
+        (void)object.number_or(key, 1, kLeast, kMost);
+    (void)object.number_or("partial_rotary_factor", 1, kLeast, 1);
+    for (const char* key : {"num_key_value_heads", "num_kv_heads", "n_head_kv", "head_dim"}) {
+        const Json* value = object.find(key);
+        if (value != nullptr && value->is_number() && value->get<double>() == 0)
+            object.error(key, "0 is no size", "leave the key out");
+    }
+    for (const char* key : {"rope_scaling", "rope_parameters"}) {
+        const Json* value = object.find(key);
+        if (value != nullptr && !value->is_object()) object.error(key, "expected an object, or null");
+    }
+    for (const char* key : {"torch_dtype", "dtype"}) {
+        const std::string type = object.string_or(key, "");
+        const auto names = {"float", "bfloat", "torch.float", "torch.bfloat", "auto"};
+        if (!type.empty() && std::none_of(names.begin(), names.end(),
+                                          [&](const char* name) { return type.rfind(name, 0) == 0; }))
+            object.error(key, "unknown type '" + type + "'", "float32, bfloat16 or float16");
+    }
+}
+
 void list_unread(const JsonObject& object, const HfReader& reader, std::vector<std::string>& warnings) {
     for (const char* key : kIrrelevant)
         (void)object.has(key);
@@ -275,6 +300,7 @@ Result<HfModel> decode(const Json& document, const std::string& pointer, std::st
     model.config.family = std::string(known->family);
     const HfReader reader(object, type, model.warnings);
     known->decode(reader, model.config);
+    check_values(object);
     list_unread(object, reader, model.warnings);
     if (!errors.empty()) return errors;
     model.keys = hf_keys(object, pointer);

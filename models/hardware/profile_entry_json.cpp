@@ -1,6 +1,7 @@
 #include "models/hardware/profile_entry_json.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tw {
 
@@ -105,6 +106,11 @@ ResidualGrid read_grid(const Json& value, const std::string& pointer, Errors& er
                 "one value a grid point: " + std::to_string(grid.m.size() * grid.n.size() * grid.k.size()) +
                     " expected, " + std::to_string(grid.values.size()) + " found");
     }
+    // In log time: a factor of seven either way is no residual of a fit any more.
+    constexpr double kMostResidual = 2;
+    if (std::any_of(grid.values.begin(), grid.values.end(),
+                    [](double log_time) { return std::abs(log_time) > kMostResidual; }))
+        o.error("log_residual", "a residual of more than 2 in log time", "-2 to 2");
     o.finish();
     return grid;
 }

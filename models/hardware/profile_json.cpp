@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/nearest.hpp"
 #include "models/hardware/profile_entry_json.hpp"
 
 namespace tw {
@@ -227,8 +228,16 @@ Json convolution_json(const ConvolutionEntry& entry) {
     return o;
 }
 
+// Of a dispatch in a tight loop, in an eager layer, inside a CUDA graph; the others: sim/cost/crowd_wait.hpp.
+const std::vector<std::string> kHostModes = {"eager",         "layer",      "graph",
+                                             "crowd",         "crowd idle", "crowd message",
+                                             "crowd product", "crowd half", "crowd half idle"};
+
 HostEntry read_host(const JsonObject& o, Errors&) {
-    return {o.string("mode"), amount(o, "seconds_per_dispatch"), read_fit(o)};
+    HostEntry entry{o.string("mode"), amount(o, "seconds_per_dispatch"), read_fit(o)};
+    if (std::find(kHostModes.begin(), kHostModes.end(), entry.mode) == kHostModes.end())
+        o.error("mode", "unknown mode '" + entry.mode + "'", unknown_name_hint(entry.mode, kHostModes));
+    return entry;
 }
 
 Json host_json(const HostEntry& entry) {

@@ -44,6 +44,15 @@ void check_gradient_sync(const RuleContext& context, PlanCheck& check) {
                            info.name),
                "gradient_sync zero, or zero 0");
     }
+    if (plan.zero_stage == 0) {
+        SyncRequest request;
+        request.replicas = plan.mesh.dp * plan.mesh.cp;
+        request.matrix_dim = context.graph.hidden;
+        for (const Error& error : (*sync)->check(request, {}))
+            refuse(context, check, PlanKnob::GradientSync,
+                   fmt::format("gradient sync {}: {}", info.name, error.message),
+                   fmt::format("{} {}, or gradient_sync all-reduce", error.context, error.hint));
+    }
     if (context.target != TargetFramework::Trainwright && info.name != "all-reduce" && info.name != "zero") {
         refuse(context, check, PlanKnob::GradientSync,
                fmt::format("{} does not synchronise gradients by {}", to_string(context.target), info.name),

@@ -95,7 +95,7 @@ void check_unflushed(const LayerGraph& graph, const ParallelPlan& plan, const Re
 Errors unsupported_by_executor(const LayerGraph& graph, const ParallelPlan& plan) {
     Errors errors = unsupported_by_layers(graph, plan);
     const auto refuse = [&](std::string message, std::string key, std::string hint) {
-        errors.push_back({ErrorCode::Usage, std::move(message), std::move(key), std::move(hint)});
+        errors.push_back({ErrorCode::Failure, std::move(message), std::move(key), std::move(hint)});
     };
     check_precision(plan.precision, refuse);
     if (plan.offload_optimizer > 0) refuse("optimizer states stay on the device", "offload_optimizer", "0");

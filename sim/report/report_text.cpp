@@ -218,8 +218,8 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
     std::string memory = "none";
     if (const StageMemory* fullest = fullest_rank(report)) {
         memory = fmt::format("{} allocated, {} reserved, {} on the device",
-                             format_bytes(fullest->peak_allocated_bytes),
-                             format_bytes(fullest->peak_reserved_bytes), format_bytes(fullest->device_bytes));
+                             format_bytes(report.peak_allocated_bytes),
+                             format_bytes(report.peak_reserved_bytes), format_bytes(fullest->device_bytes));
         if (fullest->capacity_bytes > 0)
             memory += fmt::format(" of {}", format_bytes(fullest->capacity_bytes));
     }

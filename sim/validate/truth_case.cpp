@@ -233,9 +233,14 @@ void apply_row(const TruthRow& row, const FrameworkDefaults& defaults, const Dev
     if (row.dropout) plan.dropout = *row.dropout;
     if (row.sequence_parallel) plan.sequence_parallel = *row.sequence_parallel && plan.mesh.tp > 1;
     if (row.zero_stage) plan.zero_stage = *row.zero_stage;
-    if (!row.zero_stage && says(row.sharding, "fsdp") && !says(row.sharding, "no (")) {
-        plan.zero_stage = 3;  // Megatron-Core's custom FSDP
-    }
+    const bool none = row.sharding == "no" || row.sharding.rfind("none", 0) == 0 ||
+                      row.sharding.rfind("no ", 0) == 0 || says(row.sharding, "ddp");
+    const bool whole = says(row.sharding, "fsdp") || row.sharding.rfind("full", 0) == 0;
+    if (!row.zero_stage && whole && !none) plan.zero_stage = 3;  // Megatron-Core's custom FSDP
+    if (!row.sharding.empty() && !none && !whole && !says(row.sharding, "zero") &&
+        !says(row.sharding, "distributed optimizer"))
+        c.assumed.push_back(fmt::format("fsdp \"{}\": ZeRO {}, {}", row.sharding, plan.zero_stage,
+                                        row.zero_stage ? "as the row says" : "the framework's default"));
     const int shard = shard_of(row.sharding);
     const int replicas = plan.mesh.dp * plan.mesh.cp;
     plan.zero_shard =

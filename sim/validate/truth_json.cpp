@@ -98,7 +98,10 @@ TruthRow main_row(const JsonObject& object, Errors& errors, std::size_t index) {
     row.id = object.string_or("id", "#" + std::to_string(index));
     row.source = object.string_or("source", "");
     row.status = status_of(object);
-    row.one_layer = object.string_or("unit", "iteration") == "layer";
+    const std::string unit = object.string_or("unit", "iteration");
+    if (unit != "iteration" && unit != "layer")
+        object.error("unit", "unknown unit '" + unit + "'", "iteration or layer");
+    row.one_layer = unit == "layer";
     if (const Json* model = object.find("model")) {
         const JsonObject m(*model, object.pointer("model"), errors);
         row.model.name = m.string_or("name", "");
@@ -118,6 +121,8 @@ TruthRow main_row(const JsonObject& object, Errors& errors, std::size_t index) {
         row.gpu = h.string_or("gpu", "");
         row.gpu_mem_gb = h.number_or("gpu_mem_gb", 0, 0, 1e6);
         row.gpus_per_node = whole<int>(h, "gpus_per_node");
+        if (row.gpus_per_node && *row.gpus_per_node < 1)
+            h.error("gpus_per_node", "a node has at least 1 GPU");
         row.inter_node = h.string_or("inter_node", "");
     }
     row.precision = lower(object.string_or("precision", ""));

@@ -43,12 +43,19 @@ SweepFields sweep_fields(const ValidationRow& row) {
     return f;
 }
 
+// An unreadable field by its key in the row ("model/hidden: ..."), which an error's pointer ends with.
+std::string unreadable(const Error& error) {
+    const auto row = error.context.find("#/");
+    const auto key = row == std::string::npos ? row : error.context.find('/', row + 2);
+    return key == std::string::npos ? error.message : error.context.substr(key + 1) + ": " + error.message;
+}
+
 ValidationRow predict_row(TruthRow truth) {
     ValidationRow row;
     row.truth = std::move(truth);
     auto c = make_case(row.truth);
     if (!c) {
-        row.reason = c.errors().front().message;
+        row.reason = unreadable(c.errors().front());
         return row;
     }
     if (row.truth.status == TruthStatus::Ok && row.truth.step_time_s <= 0 && row.truth.memory_bytes <= 0) {

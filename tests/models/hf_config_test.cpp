@@ -240,6 +240,23 @@ TEST(HfConfig, RefusalsNameTheKey) {
 
 // What only the whole description shows to be wrong is said in the document's own words, whichever of its
 // names a key has.
+// What a run reads besides the sizes.
+TEST(HfConfig, ValuesOfTheWrongKindAreRefused) {
+    const std::string sizes =
+        R"({"model_type":"llama","hidden_size":64,"intermediate_size":128,"num_hidden_layers":4,"num_attention_heads":4,"vocab_size":300,)";
+    for (const auto& [key, value] : {std::pair("rms_norm_eps", "\"abc\""), std::pair("rms_norm_eps", "-1"),
+                                     std::pair("rope_theta", "-5"), std::pair("initializer_range", "\"x\""),
+                                     std::pair("partial_rotary_factor", "2"), std::pair("rope_scaling", "3"),
+                                     std::pair("torch_dtype", "\"foo\""), std::pair("torch_dtype", "16"),
+                                     std::pair("num_key_value_heads", "0"), std::pair("head_dim", "0")}) {
+        const std::string said = refusal(sizes + "\"" + key + "\":" + value + "}");
+        EXPECT_NE(said.find(std::string("/") + key), std::string::npos) << said;
+    }
+    loaded(
+        sizes +
+        R"("rms_norm_eps":1e-05,"rope_theta":500000,"rope_scaling":null,"torch_dtype":null,"dtype":"bfloat16"})");
+}
+
 TEST(HfConfig, ContradictionsNameTheDocumentsOwnKeys) {
     EXPECT_EQ(refusal(R"({"model_type":"llama","hidden_size":100,"num_attention_heads":7})"),
               "fixture/config.json: /num_attention_heads: hidden_size 100 is not a multiple of "

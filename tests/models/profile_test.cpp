@@ -262,6 +262,21 @@ TEST(DecodeProfile, ReportsEveryErrorWithItsPlace) {
     }
 }
 
+TEST(DecodeProfile, RefusesUnknownHostModesAndResidualsThatAreNone) {
+    const Json good = *parse_json(embedded_document("profiles/h100.json"), "h100");
+    ASSERT_TRUE(decode_profile(good, "p"));
+    Json document = good;
+    document["host"][0]["mode"] = "";
+    const auto mode = decode_profile(document, "p");
+    ASSERT_FALSE(mode);
+    EXPECT_EQ(mode.error().context, "p: /host/0/mode");
+    document = good;
+    document["gemm"][0]["residual_grid"]["log_residual"][0] = 1e30;
+    const auto residual = decode_profile(document, "p");
+    ASSERT_FALSE(residual);
+    EXPECT_EQ(residual.error().context, "p: /gemm/0/residual_grid/log_residual");
+}
+
 TEST(DecodeProfile, AProductHasOneFactorATileSize) {
     Json document = *parse_json(embedded_document("profiles/a100.json"), "a100");
     Json& factors = document["gemm"][0]["tile_factors"];

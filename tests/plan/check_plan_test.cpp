@@ -411,6 +411,16 @@ TEST(CheckPlan, GradientSynchronisationStatesItsSemantics) {
     EXPECT_TRUE(check_plan(graph, cluster, plan).errors.empty());
     plan.zero_stage = 1;
     EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).context, "gradient_sync");
+    plan.gradient_sync = "zero";
+    plan.semantics = Semantics::Synchronous;
+    EXPECT_TRUE(check_plan(graph, cluster, plan).errors.empty());
+    plan.zero_stage = 0;
+    EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).hint, "zero_stage 1, or gradient_sync all-reduce");
+    plan.gradient_sync = "powersgd";
+    EXPECT_TRUE(check_plan(graph, cluster, plan).errors.empty());
+    LayerGraph narrow = graph;
+    narrow.hidden = 7;  // twice the rank of 4 is more
+    EXPECT_EQ(only_error(check_plan(narrow, cluster, plan)).context, "gradient_sync");
     plan.gradient_sync = "alreduce";
     EXPECT_NE(only_error(check_plan(graph, cluster, plan)).hint.find("'all-reduce'"), std::string::npos);
 }

@@ -7,7 +7,9 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "base/json.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "sim/validate/ablate_text.hpp"
 #include "sim/validate/calibrate.hpp"
@@ -126,6 +128,44 @@ TEST(Truth, WordsOfPrecisionAndRecomputation) {
     const auto uniform = make_case(row_with({{"recompute", "uniform, 1 layer"}}));
     ASSERT_TRUE(uniform);
     EXPECT_EQ(uniform->plan.recompute, RecomputeMode::Full);
+}
+
+TEST(Truth, WordsOfShardingAndUnits) {
+    const auto stage = [](const char* words) {
+        const auto c = make_case(row_with({{"fsdp", words}}));
+        EXPECT_TRUE(c) << to_string(c.errors());
+        EXPECT_TRUE(c->assumed.empty()) << c->assumed.front();
+        return c->plan.zero_stage;
+    };
+    const int own = framework_defaults("megatron-2022").zero_stage;
+    EXPECT_EQ(stage("full"), 3);
+    EXPECT_EQ(stage("FSDP shard group 2"), 3);
+    EXPECT_EQ(stage("no (DDP / distributed optimizer)"), own);
+    EXPECT_EQ(stage("none"), own);
+    const auto strange = make_case(row_with({{"fsdp", "nonsense"}}));
+    ASSERT_TRUE(strange);
+    ASSERT_EQ(strange->assumed.size(), 1U);
+    EXPECT_EQ(strange->assumed.front().rfind("fsdp \"nonsense\": ZeRO 0", 0), 0U) << strange->assumed.front();
+}
+
+// What cannot be read is named by its key.
+TEST(Truth, UnreadableFieldsAreNamed) {
+    const auto reason = [](const Json& changes) {
+        Json document = Json::array({Json::parse(kMain)[0]});
+        document[0].merge_patch(changes);
+        const auto path =
+            std::filesystem::temp_directory_path() / ("tw_rows_" + std::to_string(::getpid()) + ".json");
+        EXPECT_TRUE(write_text_file(path.string(), document.dump()));
+        const auto report = validate({path.string()}, false);
+        std::filesystem::remove(path);
+        EXPECT_TRUE(report);
+        return report->rows.front().reason;
+    };
+    EXPECT_EQ(reason({{"unit", "layerr"}}), "unit: unknown unit 'layerr'");
+    EXPECT_EQ(reason({{"hardware", {{"gpus_per_node", 0}}}}),
+              "hardware/gpus_per_node: a node has at least 1 GPU");
+    EXPECT_EQ(reason({{"model", {{"hidden", -5}}}}).rfind("model/hidden: -5 is outside ", 0), 0U);
+    EXPECT_EQ(reason({{"model", {{"layers", 1.5}}}}), "model/layers: expected a whole number");
 }
 
 TEST(Truth, MixturesBringTheirWidthsOrAreKnownByName) {
