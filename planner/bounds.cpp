@@ -79,8 +79,9 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
             add(ends_sums_, RecomputeMode::None);
             continue;
         }
-        for (const RecomputeMode mode :
-             {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
+        for (const RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full,
+                                         RecomputeMode::SelectiveOps}) {
+            if (mode == RecomputeMode::SelectiveOps && !shape.shape.by_op) continue;
             add(blocks_sums_[static_cast<std::size_t>(mode)], mode);
         }
         Sums none, full;

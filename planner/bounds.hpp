@@ -54,7 +54,7 @@ class MeshBounds {
     std::int64_t blocks_;
     double dense_ = 0, expert_ = 0;  // parameters that one rank computes with, over all stages
     // Blocks and other layers by mode; the ends are never recomputed.
-    std::array<Sums, 3> blocks_sums_;
+    std::array<Sums, 4> blocks_sums_;
     Sums ends_sums_;
     // Of one block, full recompute over none: the least time that it adds, the most bytes that it saves.
     Sums full_block_;
