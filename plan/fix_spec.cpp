@@ -38,10 +38,18 @@ constexpr IntKey kZero{"zero", &PlanConstraints::zero, 0, 3};
 constexpr IntKey kShard{"zero", &PlanConstraints::zero_shard, 1, kMaxClusterDevices};
 constexpr IntKey kBlocks{"recompute=full", &PlanConstraints::full_blocks, 0, kMaxClusterDevices};
 constexpr std::int64_t kAllShards = 0, kAllBlocks = -1;
-constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full};
+constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective,
+                                        RecomputeMode::SelectiveOps, RecomputeMode::Full};
 
 std::vector<std::string> key_names() {
     return {"dp", "tp", "sp", "pp", "vpp", "cp", "ep", "etp", "mbs", "zero", "recompute", "schedule"};
+}
+
+std::vector<std::string> recompute_names() {
+    std::vector<std::string> names;
+    for (const RecomputeMode mode : kRecomputeModes)
+        names.emplace_back(to_string(mode));
+    return names;
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -85,7 +93,8 @@ std::string spec_of_label(std::string_view text) {
             values[std::string(key)] = rest;
         } else if (word == "full" || word.starts_with("full:")) {
             values["recompute"] = word == "full" ? "full:all" : word;
-        } else if (word == to_string(RecomputeMode::Selective)) {
+        } else if (word == to_string(RecomputeMode::Selective) ||
+                   word == to_string(RecomputeMode::SelectiveOps)) {
             values["recompute"] = word;
         } else if (!word.empty()) {
             values["schedule"] = word;
@@ -215,7 +224,7 @@ class FixParser {
                 constraints_.recompute.words.push_back(*mode);
             } else {
                 error(fmt::format("recompute: unknown value '{}'", choice),
-                      unknown_name_hint(choice, {"none", "selective", "full"}));
+                      unknown_name_hint(choice, recompute_names()));
             }
         }
         if (plain) constraints_.full_blocks.ranges.clear();

@@ -3,9 +3,9 @@
 //
 // spec := item (',' item)*; item := key '=' choice ('|' choice)*; a choice is a value, or a range a..b (both
 // included) where the key counts something. Keys: dp, tp, sp, pp, vpp, cp, ep, etp, mbs, zero (0-3; 2/8
-// shards over groups of 8 ranks, 2/all over all), recompute (none, selective, full; full:2 and full:1..4 the
-// first blocks of a stage alone, full:all all of them), schedule (a registry name). sp takes on or off. An
-// empty spec fixes nothing.
+// shards over groups of 8 ranks, 2/all over all), recompute (none, selective, selective-ops, full; full:2 and
+// full:1..4 the first blocks of a stage alone, full:all all of them), schedule (a registry name). sp takes on
+// or off. An empty spec fixes nothing.
 //
 // Or the label of a plan, as summary() and the tables print it: `tp4 sp pp4 dp4 mbs1 1f1b zero1 full:2`; what
 // it does not name is 1, off, none or 0.

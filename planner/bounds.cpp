@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/frameworks/framework.hpp"
 #include "sim/memory/model_states.hpp"
 
 namespace tw {
@@ -55,6 +56,7 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
     : mesh_(mesh), states_plan_(base), blocks_(environment.graph.blocks) {
     states_plan_.mesh = mesh.mesh;
     states_plan_.stages.clear();
+    holds_gradients_ = framework_defaults(base.framework).gradient_buffer || mesh.microbatches > 1;
     const LayerGraph& graph = environment.graph;
     full_block_.compute = full_block_.comm = kNever;
     for (int i = 0; i < graph.size(); ++i) {
@@ -79,8 +81,9 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
             add(ends_sums_, RecomputeMode::None);
             continue;
         }
-        for (const RecomputeMode mode :
-             {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
+        for (const RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full,
+                                         RecomputeMode::SelectiveOps}) {
+            if (mode == RecomputeMode::SelectiveOps && !shape.shape.by_op) continue;
             add(blocks_sums_[static_cast<std::size_t>(mode)], mode);
         }
         Sums none, full;
@@ -122,21 +125,26 @@ SimTime MeshBounds::step_time(const ChunkChoice& chunk, bool hides_collectives) 
     return saturating_multiply(work, mesh_.microbatches) / mesh_.mesh.pp;
 }
 
-double MeshBounds::memory(const ChunkChoice& chunk, const ZeroChoice& zero) const {
+double MeshBounds::memory(const ChunkChoice& chunk, const ZeroChoice& zero, bool gradients_beside) const {
     ParallelPlan plan = states_plan_;  // without stages: cheap to copy
     plan.zero_stage = zero.stage;
     plan.zero_shard = zero.shard;
     // The rank that holds most holds at least the mean: the states of 1/pp of the layers, and one microbatch
     // of theirs, unless activations leave the device.
-    const double saved = plan.offload_activations ? 0 : sums(chunk).saved;
-    return model_state_bytes(plan, dense_ / mesh_.mesh.pp, expert_ / mesh_.mesh.pp).device() +
-           saved / mesh_.mesh.pp;
+    const double saved = plan.offload_activations ? 0 : sums(chunk).saved / mesh_.mesh.pp;
+    const ModelStateBytes states = model_state_bytes(plan, dense_ / mesh_.mesh.pp, expert_ / mesh_.mesh.pp);
+    if (gradients_beside) return states.device() + saved;
+    return states.device() - states.gradients + std::max(states.gradients, saved);
+}
+
+double MeshBounds::memory(const ChunkChoice& chunk, const ZeroChoice& zero) const {
+    return memory(chunk, zero, holds_gradients_ || zero.stage == 3);
 }
 
 double MeshBounds::memory() const {
     ChunkChoice full;
     full.recompute = RecomputeMode::Full;
-    return memory(full, {3, 0});
+    return memory(full, {3, 0}, holds_gradients_);
 }
 
 SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,

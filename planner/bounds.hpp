@@ -48,13 +48,18 @@ class MeshBounds {
         double saved = 0;               // activations of one microbatch
     };
     [[nodiscard]] Sums sums(const ChunkChoice& chunk) const;
+    [[nodiscard]] double memory(const ChunkChoice& chunk, const ZeroChoice& zero,
+                                bool gradients_beside) const;
 
     MeshChoice mesh_;
     ParallelPlan states_plan_;  // what model_states reads of a plan
     std::int64_t blocks_;
+    // Gradients lie beside a whole microbatch's activations: in a buffer, or from a microbatch before
+    // (RankMemory::holds_gradients); else they come as activations go.
+    bool holds_gradients_ = true;
     double dense_ = 0, expert_ = 0;  // parameters that one rank computes with, over all stages
     // Blocks and other layers by mode; the ends are never recomputed.
-    std::array<Sums, 3> blocks_sums_;
+    std::array<Sums, 4> blocks_sums_;
     Sums ends_sums_;
     // Of one block, full recompute over none: the least time that it adds, the most bytes that it saves.
     Sums full_block_;

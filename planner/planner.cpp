@@ -5,7 +5,9 @@
 #include "base/nearest.hpp"
 #include "base/si_format.hpp"
 #include "plan/frameworks/framework.hpp"
+#include "plan/rules/keys.hpp"
 #include "plan/rules/rule.hpp"
+#include "plan/stage_partition.hpp"
 #include "planner/request.hpp"
 #include "planner/search.hpp"
 
@@ -43,6 +45,24 @@ std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environmen
             "more devices, a higher ZeRO stage, more recomputation or a smaller microbatch would need less");
     }
     return missing;
+}
+
+// Why the framework runs none of the recomputations that --fix names.
+Errors refused_recomputation(const Environment& environment, const PlanRequest& request) {
+    Errors refused;
+    for (const RecomputeMode mode : request.constraints.recompute.words) {
+        ParallelPlan plan = request.base;
+        plan.recompute = mode;
+        plan.stages = uniform_partition(environment.graph, 1, mode);
+        PlanCheck check;
+        check_framework({environment.graph, environment.cluster, plan, request.target}, check);
+        std::erase_if(check.errors, [&](const Error& error) {
+            return error.context != user_key(PlanKnob::Recompute, request.target);
+        });
+        if (check.errors.empty()) return {};
+        refused.insert(refused.end(), check.errors.begin(), check.errors.end());
+    }
+    return refused;
 }
 
 }  // namespace
@@ -89,6 +109,8 @@ Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, co
     check_framework({environment->graph, environment->cluster, request.base, request.target}, framework);
     for (const Error& error : framework.errors)
         errors.push_back({ErrorCode::Usage, error.message, error.context, error.hint});
+    for (const Error& error : refused_recomputation(*environment, request))
+        errors.push_back({ErrorCode::Usage, error.message, "--fix", error.hint});
     if (!errors.empty()) return errors;
 
     const SearchSpace space(*environment, request);

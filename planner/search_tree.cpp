@@ -43,6 +43,7 @@ std::shared_ptr<const ShapeCost> SearchTree::shape(const MeshChoice& mesh, int n
     plan.microbatch = mesh.microbatch;
     plan.seq_len = space_.seq_len();
     plan.sequence_parallel = mesh.sequence_parallel;
+    if (space_.recomputes_by_op()) plan.recompute = RecomputeMode::SelectiveOps;
     const RankPlacement placement = place_plan(environment.cluster, plan);
     return simulator_.shapes().get(environment, shape_key(environment.graph, plan, placement, node_group));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/check_plan.hpp"
+#include "plan/frameworks/framework.hpp"
 #include "plan/lower_plan.hpp"
 #include "plan/schedule/placement.hpp"
 #include "plan/stage_partition.hpp"
@@ -23,17 +24,41 @@ std::vector<int> divisors_of(std::int64_t n) {
 
 namespace {
 
-// Whether selective recompute frees anything: convolutions have no attention core.
-bool selects(const LayerGraph& graph, ParallelPlan plan, std::int64_t seq_len) {
+bool is_selective(RecomputeMode mode) {
+    return mode == RecomputeMode::Selective || mode == RecomputeMode::SelectiveOps;
+}
+
+// Whether a selective recompute frees anything: convolutions have no attention core.
+bool selects(const LayerGraph& graph, ParallelPlan plan, std::int64_t seq_len, RecomputeMode mode) {
     plan.seq_len = seq_len;
+    plan.recompute = mode;
     const WorkShape shape = plan.work_shape(graph);
     std::vector<char> seen(static_cast<std::size_t>(graph.layer_classes()), 0);
     for (int i = 0; i < graph.size(); ++i) {
         if (seen[static_cast<std::size_t>(graph.layer(i).layer_class)]++ != 0) continue;
         const LayerWork work = graph.layer(i).model->work(shape);
-        if (saved_bytes(work, RecomputeMode::Selective) < saved_bytes(work, RecomputeMode::None)) return true;
+        if (saved_bytes(work, mode) < saved_bytes(work, RecomputeMode::None)) return true;
     }
     return false;
+}
+
+// What the framework calls selective is searched, the other one where it is named; neither where it is the
+// same plan as without.
+std::vector<RecomputeMode> recompute_modes(const LayerGraph& graph, const PlanRequest& request,
+                                           std::int64_t seq_len) {
+    const WordChoice<RecomputeMode>& fix = request.constraints.recompute;
+    const bool by_op = framework_defaults(request.base.framework).selective_by_op;
+    const RecomputeMode own = by_op ? RecomputeMode::SelectiveOps : RecomputeMode::Selective;
+    std::vector<RecomputeMode> modes;
+    for (const RecomputeMode mode :
+         {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::SelectiveOps, RecomputeMode::Full}) {
+        if (!fix.allows(mode)) continue;
+        const bool same_as_none = fix.allows(RecomputeMode::None) && is_selective(mode);
+        if (is_selective(mode) && mode != own && fix.any()) continue;
+        if (same_as_none && !selects(graph, request.base, seq_len, mode)) continue;
+        modes.push_back(mode);
+    }
+    return modes;
 }
 
 }  // namespace
@@ -42,7 +67,7 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
     : environment_(environment),
       request_(request),
       seq_len_(request.seq_len > 0 ? request.seq_len : environment.graph.default_seq_len),
-      selects_(selects(environment.graph, request.base, seq_len_)) {
+      modes_(recompute_modes(environment.graph, request, seq_len_)) {
     const LayerGraph& graph = environment.graph;
     const PlanConstraints& fix = request.constraints;
     for (const ScheduleGenerator* generator : schedule_generators()) {
@@ -113,6 +138,10 @@ bool SearchSpace::runs(const MeshChoice& mesh, RecomputeMode recompute, const Ze
     return check_plan(environment_.graph, environment_.cluster, plan, request_.target).errors.empty();
 }
 
+bool SearchSpace::recomputes_by_op() const {
+    return std::find(modes_.begin(), modes_.end(), RecomputeMode::SelectiveOps) != modes_.end();
+}
+
 bool SearchSpace::has_partitions(const MeshChoice& mesh, const ChunkChoice& chunk) const {
     const int stages = mesh.mesh.pp * chunk.virtual_stages;
     return stages > 1 && chunk.recompute_layers < 0 &&
@@ -126,8 +155,8 @@ std::vector<ChunkChoice> SearchSpace::chunks(const MeshChoice& mesh) const {
     const std::int64_t most = std::min(blocks, kMaxSearchedComputes / mesh.microbatches);  // stages
     std::vector<RecomputeMode> modes;
     const ZeroChoice any = own_rules() ? all_zeros(mesh).front() : ZeroChoice{};
-    for (const RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
-        if (fix.recompute.allows(mode) && runs(mesh, mode, any)) modes.push_back(mode);
+    for (const RecomputeMode mode : modes_) {
+        if (runs(mesh, mode, any)) modes.push_back(mode);
     }
     for (int v = 1; v == 1 || std::int64_t{v} * mesh.mesh.pp <= most; ++v) {
         if (v > 1 && mesh.mesh.pp == 1) break;
@@ -135,8 +164,6 @@ std::vector<ChunkChoice> SearchSpace::chunks(const MeshChoice& mesh) const {
         const auto own = own_split(environment_.graph, request_.target, v * mesh.mesh.pp);
         if (own && own->empty()) continue;
         for (const RecomputeMode mode : modes) {
-            if (mode == RecomputeMode::Selective && !selects_ && fix.recompute.allows(RecomputeMode::None))
-                continue;  // the same plan as without
             const auto add = [&](int first) {
                 if (mode != RecomputeMode::Full || fix.full_blocks.allows(first))
                     result.push_back({v, mode, first});

@@ -1,9 +1,10 @@
 // The space that a search covers, as a tree of three levels, so that a bound at one level leaves out
 // everything below:
 //   mesh     tp (within a node unless named) x pp x cp x dp x ep x etp, sequence parallel, microbatch
-//   chunking virtual stages x recompute (none, selective, full, full for the first k blocks of a stage)
-//   leaf     schedule (synchronous ones; zb-1p, zb-2p and a long zb-auto where they are named) x ZeRO stage
-//   (all replicas, or those of one node: HSDP) x stage partition
+//   chunking virtual stages x recompute (none, selective, full, full for the first k blocks of a stage; what
+//   a framework calls selective: of the attention core, or operation by operation) leaf     schedule
+//   (synchronous ones; zb-1p, zb-2p and a long zb-auto where they are named) x ZeRO stage (all replicas, or
+//   those of one node: HSDP) x stage partition
 // Two leaves never lower to the same schedule with the same StagePrograms and memory: choices without effect
 // (ZeRO without replicas, GPipe of one microbatch, sequence parallel without tensor parallel) are left out.
 #pragma once
@@ -62,6 +63,8 @@ class SearchSpace {
     [[nodiscard]] ParallelPlan make_plan(const MeshChoice& mesh, const ChunkChoice& chunk,
                                          const ScheduleGenerator& schedule, const ZeroChoice& zero) const;
     [[nodiscard]] std::int64_t seq_len() const { return seq_len_; }
+    // Whether some plan recomputes operation by operation, so that layers are costed for it.
+    [[nodiscard]] bool recomputes_by_op() const;
     // Meshes left out because all below them is longer than kMaxSearchedComputes.
     [[nodiscard]] std::int64_t too_long() const { return too_long_; }
     // Why no mesh is legal, as sentences (why_empty.cpp): of the plans that --fix describes, the violations
@@ -81,7 +84,7 @@ class SearchSpace {
     const Environment& environment_;
     const PlanRequest& request_;
     std::int64_t seq_len_;
-    bool selects_;  // selective recompute differs from none
+    std::vector<RecomputeMode> modes_;  // of the request, but for what the framework refuses
     struct Candidate {
         const ScheduleGenerator* generator = nullptr;
         GeneratorInfo info;

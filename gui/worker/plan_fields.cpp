@@ -43,7 +43,8 @@ constexpr PlanField kFields[] = {
 constexpr std::array kKeys = {"tp", "sp",  "pp",   "vpp",       "cp",      "ep",
                               "dp", "mbs", "zero", "recompute", "schedule"};
 
-constexpr std::array kModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full};
+constexpr std::array kModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::SelectiveOps,
+                               RecomputeMode::Full};
 constexpr std::array kPrecisions = {Precision::Bf16, Precision::Fp16, Precision::Fp8, Precision::Tf32,
                                     Precision::Fp32};
 constexpr std::array kOptimizers = {OptimizerKind::Adam, OptimizerKind::Sgd, OptimizerKind::SgdMomentum,

@@ -19,6 +19,7 @@ enum class PositionKind : std::uint8_t { None, Learned, Rope, Alibi, Relative };
 // output of the q and k projections (OLMo 2); LayerPerHead: a layer norm with gain and bias per head
 // dimension (Phi qk_layernorm).
 enum class QkNormKind : std::uint8_t { None, PerHead, PerProjection, LayerPerHead };
+enum class RouterScore : std::uint8_t { Softmax, Sigmoid };
 
 struct ModelConfig {
     std::string name;
@@ -34,6 +35,9 @@ struct ModelConfig {
 
     ActivationKind activation = ActivationKind::Gelu;
     bool gated = false;  // a gate beside the up projection (SwiGLU, GeGLU)
+    // GPT-OSS: silu(1.702 gate) / 1.702 * (up + 1) of gate and up clamped to this; 0: the plain gated
+    // activation.
+    double swiglu_limit = 0;
     NormKind norm = NormKind::Layer;
     bool norm_bias = true;    // layer norms only
     bool norm_weight = true;  // false: OLMo 1's non-parametric norm
@@ -80,6 +84,12 @@ struct ModelConfig {
     std::vector<int> moe_layers;
     bool router_bias = false;  // a bias of the router's projection (GPT-OSS) or of its scores (DeepSeek-V3)
     bool expert_bias = false;  // biases of the experts' projections (GPT-OSS)
+    // How experts are chosen and weighed. No time depends on it; a framework that is told of the model does.
+    RouterScore router_score = RouterScore::Softmax;
+    bool router_normalised = true;   // the weights of a token's experts sum to router_scale
+    double router_scale = 1;         // factor of the weights
+    std::int64_t router_groups = 0;  // groups of experts, of which router_group_topk are left to choose from
+    std::int64_t router_group_topk = 0;
     bool shared_expert_gate = false;  // a scalar gate on the shared expert (Qwen2-MoE)
     bool shared_expert_norm = false;  // the shared expert has its own norm (OpenMoE)
     // An expert takes ceil(tokens * experts_per_token / experts * factor) tokens of each sequence, the first
@@ -134,7 +144,7 @@ struct ModelConfig {
 // Limits of a legal description: within them no product of sizes overflows int64.
 inline constexpr std::int64_t kMaxHidden = 1'000'000, kMaxLayers = 100'000, kMaxFfn = 16'000'000;
 inline constexpr std::int64_t kMaxVocab = 16'000'000, kMaxHeads = 65'536, kMaxExperts = 65'536;
-inline constexpr double kMaxCapacityFactor = 65'536;
+inline constexpr double kMaxCapacityFactor = 65'536, kMaxRouterScale = 65'536, kMaxSwigluLimit = 65'536;
 inline constexpr std::int64_t kMaxSeqLen = std::int64_t{1} << 30;
 
 // Where a description came from and how its own document names the sizes, so that errors speak the user's

@@ -19,6 +19,12 @@ struct Flag {
     bool ModelConfig::*field;
 };
 
+struct Number {
+    const char* key;
+    double ModelConfig::*field;
+    double low, high;
+};
+
 std::span<const Size> sizes() {
     using C = ModelConfig;
     static const std::array table{
@@ -42,6 +48,8 @@ std::span<const Size> sizes() {
         Size{"experts_per_token", &C::experts_per_token, 0, kMaxExperts},
         Size{"expert_ffn", &C::expert_ffn, 0, kMaxFfn},
         Size{"shared_expert_ffn", &C::shared_expert_ffn, 0, kMaxFfn},
+        Size{"router_groups", &C::router_groups, 0, kMaxExperts},
+        Size{"router_group_topk", &C::router_group_topk, 0, kMaxExperts},
         Size{"first_dense_layers", &C::first_dense_layers, 0, kMaxLayers},
         Size{"moe_every", &C::moe_every, 1, kMaxLayers},
         Size{"q_lora_rank", &C::q_lora_rank, 0, kMaxHidden},
@@ -97,6 +105,7 @@ std::span<const Flag> flags() {
         Flag{"attention_output_gate", &C::attention_output_gate},
         Flag{"router_bias", &C::router_bias},
         Flag{"expert_bias", &C::expert_bias},
+        Flag{"router_normalised", &C::router_normalised},
         Flag{"shared_expert_gate", &C::shared_expert_gate},
         Flag{"shared_expert_norm", &C::shared_expert_norm},
         Flag{"causal", &C::causal},
@@ -106,6 +115,16 @@ std::span<const Flag> flags() {
         Flag{"patch_bias", &C::patch_bias},
         Flag{"class_token", &C::class_token},
         Flag{"distillation", &C::distillation},
+    };
+    return table;
+}
+
+std::span<const Number> numbers() {
+    using C = ModelConfig;
+    static const std::array table{
+        Number{"expert_capacity_factor", &C::expert_capacity_factor, 0, kMaxCapacityFactor},
+        Number{"router_scale", &C::router_scale, 0, kMaxRouterScale},
+        Number{"swiglu_limit", &C::swiglu_limit, 0, kMaxSwigluLimit},
     };
     return table;
 }
@@ -140,6 +159,7 @@ const Names<PositionKind> kPositions{
     "positions", &ModelConfig::positions, {"none", "learned", "rope", "alibi", "relative"}};
 const Names<QkNormKind> kQkNorms{
     "qk_norm", &ModelConfig::qk_norm, {"none", "per_head", "per_projection", "layer_per_head"}};
+const Names<RouterScore> kRouterScores{"router_score", &ModelConfig::router_score, {"softmax", "sigmoid"}};
 
 void read_list(const JsonObject& object, const char* key, std::vector<int>& list) {
     if (!object.has(key)) return;
@@ -176,11 +196,13 @@ Json model_config_to_json(const ModelConfig& config) {
     kNorms.write(config, document);
     kPositions.write(config, document);
     kQkNorms.write(config, document);
+    kRouterScores.write(config, document);
     for (const Flag& flag : flags()) {
         if (config.*flag.field != defaults.*flag.field) document[flag.key] = config.*flag.field;
     }
-    if (config.expert_capacity_factor != 0)
-        document["expert_capacity_factor"] = config.expert_capacity_factor;
+    for (const Number& number : numbers()) {
+        if (config.*number.field != defaults.*number.field) document[number.key] = config.*number.field;
+    }
     if (!config.sliding_layers.empty()) document["sliding_layers"] = config.sliding_layers;
     if (!config.moe_layers.empty()) document["moe_layers"] = config.moe_layers;
     if (!config.linear_layers.empty()) document["linear_layers"] = config.linear_layers;
@@ -206,10 +228,12 @@ Result<ModelConfig> model_config_from_json(const Json& document, const std::stri
     kNorms.read(object, config);
     kPositions.read(object, config);
     kQkNorms.read(object, config);
+    kRouterScores.read(object, config);
     for (const Flag& flag : flags())
         config.*flag.field = object.boolean_or(flag.key, config.*flag.field);
-    config.expert_capacity_factor =
-        object.number_or("expert_capacity_factor", config.expert_capacity_factor, 0, kMaxCapacityFactor);
+    for (const Number& number : numbers()) {
+        config.*number.field = object.number_or(number.key, config.*number.field, number.low, number.high);
+    }
     read_list(object, "sliding_layers", config.sliding_layers);
     read_list(object, "moe_layers", config.moe_layers);
     read_list(object, "linear_layers", config.linear_layers);

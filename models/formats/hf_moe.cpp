@@ -8,11 +8,23 @@
 namespace tw {
 namespace {
 
+// How a class routes where its configuration does not say.
+struct RouterDefaults {
+    RouterScore score = RouterScore::Softmax;
+    bool normalised = true;
+    double scale = 1;
+    std::int64_t groups = 0, group_topk = 0;
+};
+
 struct MoeDefaults {
     HfSizes sizes;
     std::int64_t ffn, kv_heads, head_dim;
     std::int64_t experts, top_k, expert_ffn;
+    RouterDefaults router = {};
 };
+
+constexpr RouterDefaults kSoftmaxAsItIs{.normalised = false};
+constexpr RouterDefaults kSigmoid{.score = RouterScore::Sigmoid};
 
 // Where the experts' width stands: in a key of its own beside the dense layers', or as intermediate_size
 // itself. Other: the caller reads both.
@@ -20,6 +32,33 @@ enum class ExpertWidth : std::uint8_t { Apart, Intermediate, Other };
 
 void read_capacity(const HfReader& r, ModelConfig& c, const char* key) {
     c.expert_capacity_factor = r.object().number_or(key, c.expert_capacity_factor, 0, kMaxCapacityFactor);
+}
+
+bool has_number(const HfReader& r, const char* key) {
+    const Json* value = r.object().find(key);
+    return value != nullptr && !value->is_null();
+}
+
+void read_router(const HfReader& r, ModelConfig& c, const RouterDefaults& d) {
+    c.router_score = d.score;
+    if (has_number(r, "scoring_func")) {
+        const std::string score = r.object().string("scoring_func");
+        if (score == "sigmoid" || score == "softmax") {
+            c.router_score = score == "sigmoid" ? RouterScore::Sigmoid : RouterScore::Softmax;
+        } else {
+            r.warn("/scoring_func: how a router scores by " + score + " is not described");
+        }
+    }
+    c.router_normalised = r.optional_flag({"norm_topk_prob"}, d.normalised);
+    c.router_scale = d.scale;
+    if (has_number(r, "routed_scaling_factor"))
+        c.router_scale = r.object().number_or("routed_scaling_factor", d.scale, 0, kMaxRouterScale);
+    // One group is no choice; nor has DeepSeek-V2's "greedy" any.
+    const bool greedy = has_number(r, "topk_method") && r.object().string("topk_method") == "greedy";
+    c.router_groups = has_number(r, "n_group") ? r.optional_size({"n_group"}, kMaxExperts) : d.groups;
+    c.router_group_topk =
+        has_number(r, "topk_group") ? r.optional_size({"topk_group"}, kMaxExperts) : d.group_topk;
+    if (greedy || c.router_groups <= 1 || c.router_group_topk == 0) c.router_groups = c.router_group_topk = 0;
 }
 
 void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d,
@@ -46,30 +85,11 @@ void read_moe(const HfReader& r, ModelConfig& c, const MoeDefaults& d,
     }
     read_capacity(r, c,
                   "moe_expert_capacity_factor");  // Megatron-Core's name: no class of transformers has one
-    r.ignore({"norm_topk_prob",
-              "router_aux_loss_coef",
-              "router_jitter_noise",
-              "output_router_logits",
-              "scoring_func",
-              "routed_scaling_factor",
-              "partial_rotary_factor",
-              "rope_theta",
-              "rope_scaling",
-              "n_group",
-              "topk_group",
-              "topk_method",
-              "aux_loss_alpha",
-              "seq_aux",
-              "ep_size",
-              "pretraining_tp",
-              "moe_layer_freq",
-              "rotary_dim",
-              "attention_dropout",
-              "num_key_value_heads",
-              "experts_per_token",
-              "initial_context_length",
-              "swiglu_limit",
-              "swiglu_alpha"});
+    read_router(r, c, d.router);
+    r.ignore({"router_aux_loss_coef", "router_jitter_noise", "output_router_logits", "partial_rotary_factor",
+              "rope_theta", "rope_scaling", "topk_method", "aux_loss_alpha", "seq_aux", "ep_size",
+              "pretraining_tp", "moe_layer_freq", "rotary_dim", "attention_dropout", "num_key_value_heads",
+              "experts_per_token", "initial_context_length", "swiglu_limit", "swiglu_alpha"});
 }
 
 void decode_mixtral(const HfReader& r, ModelConfig& c) {
@@ -95,7 +115,7 @@ void read_sparse_step(const HfReader& r, ModelConfig& c) {
 }
 
 void decode_qwen2_moe(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{2048, 24, 16, 151936, 32768}, 5632, 16, 0, 60, 4, 1408});
+    read_moe(r, c, {{2048, 24, 16, 151936, 32768}, 5632, 16, 0, 60, 4, 1408, kSoftmaxAsItIs});
     c.shared_expert_ffn = r.size({"shared_expert_intermediate_size"}, 5632, 0, kMaxFfn);
     c.shared_expert_gate = c.shared_expert_ffn > 0;
     c.qkv_bias = true;
@@ -105,14 +125,15 @@ void decode_qwen2_moe(const HfReader& r, ModelConfig& c) {
 }
 
 void decode_qwen3_moe(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{2048, 24, 32, 151936, 32768}, 6144, 4, 0, 128, 8, 768});
+    read_moe(r, c, {{2048, 24, 32, 151936, 32768}, 6144, 4, 0, 128, 8, 768, kSoftmaxAsItIs});
     c.qk_norm = QkNormKind::PerHead;
     read_sparse_step(r, c);
     r.ignore({"use_sliding_window", "sliding_window", "max_window_layers"});
 }
 
 void decode_olmoe(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{2048, 16, 16, 50304, 4096}, 0, 0, 0, 64, 8, 2048}, ExpertWidth::Intermediate);
+    read_moe(r, c, {{2048, 16, 16, 50304, 4096}, 0, 0, 0, 64, 8, 2048, kSoftmaxAsItIs},
+             ExpertWidth::Intermediate);
     c.qk_norm = QkNormKind::PerProjection;
     r.ignore({"clip_qkv"});
 }
@@ -146,13 +167,15 @@ void read_deepseek_experts(const HfReader& r, ModelConfig& c, std::int64_t dense
 }
 
 void decode_deepseek_v2(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{4096, 30, 32, 102400, 2048}, 11008, 0, 0, 64, 6, 1407});
+    read_moe(r, c, {{4096, 30, 32, 102400, 2048}, 11008, 0, 0, 64, 6, 1407, kSoftmaxAsItIs});
     read_latent(r, c, 1536);
     read_deepseek_experts(r, c, 0);
 }
 
 void decode_deepseek_v3(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{7168, 61, 128, 129280, 4096}, 18432, 0, 0, 256, 8, 2048});
+    read_moe(
+        r, c,
+        {{7168, 61, 128, 129280, 4096}, 18432, 0, 0, 256, 8, 2048, {RouterScore::Sigmoid, true, 2.5, 8, 4}});
     read_latent(r, c, 1536);
     read_deepseek_experts(r, c, 3);
     c.router_bias = true;  // e_score_correction_bias
@@ -170,7 +193,7 @@ void decode_deepseek_v32(const HfReader& r, ModelConfig& c) {
 }
 
 void decode_glm4_moe(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{4096, 46, 96, 151552, 131072}, 10944, 8, 128, 128, 8, 1408});
+    read_moe(r, c, {{4096, 46, 96, 151552, 131072}, 10944, 8, 128, 128, 8, 1408, kSigmoid});
     c.attention_out_bias = false;
     read_deepseek_experts(r, c, 1);
     if (r.optional_flag({"use_qk_norm"}, false)) c.qk_norm = QkNormKind::PerHead;
@@ -182,12 +205,15 @@ void decode_gpt_oss(const HfReader& r, ModelConfig& c) {
     read_moe(r, c, {{2880, 36, 64, 201088, 131072}, 0, 8, 64, 128, 4, 2880}, ExpertWidth::Intermediate);
     c.qkv_bias = c.attention_out_bias = r.flag({"attention_bias"}, true);
     c.expert_bias = c.router_bias = c.attention_sinks = true;
+    c.swiglu_limit =
+        has_number(r, "swiglu_limit") ? r.object().number_or("swiglu_limit", 7, 0, kMaxSwigluLimit) : 7;
     c.window = r.size({"sliding_window"}, 128, 1, kMaxSeqLen);
     read_layer_types(r, c, 2);
 }
 
 void decode_llama4(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{5120, 48, 40, 202048, 131072}, 0, 8, 128, 16, 1, 8192}, ExpertWidth::Intermediate);
+    read_moe(r, c, {{5120, 48, 40, 202048, 131072}, 0, 8, 128, 16, 1, 8192, kSigmoid},
+             ExpertWidth::Intermediate);
     c.ffn = r.size({"intermediate_size_mlp"}, 16384, 1, kMaxFfn);
     c.shared_expert_ffn = c.expert_ffn;
     c.moe_every = r.size({"interleave_moe_layer_step"}, 1, 1, kMaxLayers);
@@ -212,7 +238,7 @@ void decode_openmoe(const HfReader& r, ModelConfig& c) {
 }
 
 void decode_mimo(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{4096, 48, 64, 152576, 262144}, 16384, 4, 192, 256, 8, 2048});
+    read_moe(r, c, {{4096, 48, 64, 152576, 262144}, 16384, 4, 192, 256, 8, 2048, kSigmoid});
     c.v_head_dim = r.size({"v_head_dim"}, 128, 1, kMaxHidden);
     c.window = r.size({"sliding_window", "sliding_window_size"}, 128, 1, kMaxSeqLen);
     c.sliding_kv_heads = r.size({"swa_num_key_value_heads"}, 8, 1, kMaxHeads);
@@ -237,7 +263,8 @@ void decode_mimo(const HfReader& r, ModelConfig& c) {
 }
 
 void decode_minimax_m3(const HfReader& r, ModelConfig& c) {
-    read_moe(r, c, {{6144, 60, 64, 200064, 1048576}, 12288, 4, 128, 128, 4, 3072}, ExpertWidth::Intermediate);
+    read_moe(r, c, {{6144, 60, 64, 200064, 1048576}, 12288, 4, 128, 128, 4, 3072, kSigmoid},
+             ExpertWidth::Intermediate);
     c.ffn = r.size({"dense_intermediate_size"}, 12288, 1, kMaxFfn);
     c.shared_expert_ffn = r.optional_size({"shared_intermediate_size"}, kMaxFfn) *
                           r.optional_size({"n_shared_experts"}, kMaxExperts);
@@ -246,6 +273,8 @@ void decode_minimax_m3(const HfReader& r, ModelConfig& c) {
     if (r.has({"moe_layer_freq"})) read_layer_flags(r, "moe_layer_freq", c.layers, c.moe_layers);
     if (r.optional_flag({"use_qk_norm"}, false)) c.qk_norm = QkNormKind::PerHead;
     c.router_bias = r.optional_flag({"use_routing_bias"}, false);
+    if (has_number(r, "swiglu_limit"))
+        c.swiglu_limit = r.object().number_or("swiglu_limit", 7, 0, kMaxSwigluLimit);
     if (r.has({"sparse_attention_config"})) {
         r.warn("/sparse_attention_config: the index branch is not modelled, attention is taken as dense");
     }

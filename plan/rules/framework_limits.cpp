@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/families/transformer_block.hpp"
 #include "plan/stage_partition.hpp"
 
 namespace tw {
@@ -48,6 +49,18 @@ void only(const RuleContext& context, PlanCheck& check, std::initializer_list<Re
         refuse(context, check, PlanKnob::Recompute,
                fmt::format("{} recomputes the same in every stage", name_of(context)),
                fmt::format("recompute {} in all stages", to_string(first.recompute)));
+        return;
+    }
+    const auto has = [&](RecomputeMode mode) {
+        return std::find(legal.begin(), legal.end(), mode) != legal.end();
+    };
+    if (first.recompute == RecomputeMode::Selective && !has(first.recompute) &&
+        has(RecomputeMode::SelectiveOps)) {
+        refuse(context, check, PlanKnob::Recompute,
+               fmt::format("{}'s selective recomputation goes operation by operation (selective-ops), not by "
+                           "the attention core alone (selective)",
+                           name_of(context)),
+               "recompute selective-ops");
         return;
     }
     refuse_other(context, check, PlanKnob::Recompute, "recompute", first.recompute, legal);
@@ -120,6 +133,27 @@ void only_decoders(const RuleContext& context, PlanCheck& check, bool encoders) 
                             name_of(context), graph.name)
               : fmt::format("{}'s models are decoders, {} is an encoder", name_of(context), graph.name),
          "model", "a plan for trainwright or deepspeed"});
+}
+
+bool any_block(const LayerGraph& graph, const std::function<bool(const BlockSpec&)>& is_such) {
+    for (int i = 0; i < graph.size(); ++i) {
+        if (i > 0 && graph.layer(i).layer_class == graph.layer(i - 1).layer_class) continue;
+        const auto* block = dynamic_cast<const TransformerBlock*>(graph.layer(i).model.get());
+        if (block != nullptr && is_such(block->spec())) return true;
+    }
+    return false;
+}
+
+bool llama_like(const BlockSpec& b) {
+    const AttentionSpec& a = b.attention;
+    const bool norms = b.norm.kind == NormKind::Rms && b.norm.weight && b.pre_norm && !b.post_norm &&
+                       !b.post_norm_inside && !b.parallel;
+    const bool plain = a.rope && !a.alibi && !a.relative && !a.output_gate && !a.shared_kv &&
+                       a.linear_conv == 0 && a.index_topk == 0;
+    const bool swiglu = !b.mlp || (b.mlp->gated && b.mlp->activation == ActivationKind::Silu && !b.mlp->bias);
+    const bool experts = !b.moe || (b.moe->expert.gated && b.moe->expert.activation == ActivationKind::Silu &&
+                                    !b.moe->shared_gate && !b.moe->shared_norm);
+    return norms && plain && swiglu && experts;
 }
 
 void only_ring(const RuleContext& context, PlanCheck& check) {

@@ -3,8 +3,10 @@
 // written as its configuration (plan/frameworks/export).
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 
+#include "models/families/block_spec.hpp"
 #include "plan/rules/rule.hpp"
 
 namespace tw {
@@ -30,8 +32,15 @@ void no_offload(const RuleContext&, PlanCheck&, std::string_view instead);
 void only_transformers(const RuleContext&, PlanCheck&);
 // Its stack is one of decoder blocks, or with `encoders` of encoder blocks; never one after the other.
 void only_decoders(const RuleContext&, PlanCheck&, bool encoders);
+// It is one that torchtitan has, with the mesh that torchtitan has for it (torchtitan_models.cpp).
+void only_torchtitan_models(const RuleContext&, PlanCheck&);
+// Whether some transformer block of the model is such.
+bool any_block(const LayerGraph& graph, const std::function<bool(const BlockSpec&)>& is_such);
 // A shard group holds whole groups of context parallelism.
 void whole_cp_in_shards(const RuleContext&, PlanCheck&);
+// Llama's block, whatever stands in for its attention and its MLP: RMS norms before both, rotary positions,
+// SwiGLU.
+bool llama_like(const BlockSpec& block);
 // Context parallelism is a ring.
 void only_ring(const RuleContext&, PlanCheck&);
 

@@ -41,7 +41,7 @@ enum class PlanKnob : std::uint8_t {
 };
 
 // Ours are the keys of --fix and of the plan document; Megatron-LM's flags (core 0.20), torchtitan's
-// configuration fields (main, 2026-08), DeepSpeed's JSON paths (2026-08), nanotron's (2026-04) and
+// configuration fields (v0.2.2), DeepSpeed's JSON paths (2026-08), nanotron's (2026-04) and
 // accelerate's YAML keys. A knob that a framework does not have answers with the nearest one.
 std::string_view user_key(PlanKnob knob, TargetFramework target);
 

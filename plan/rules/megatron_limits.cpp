@@ -32,6 +32,22 @@ void check_precision(const RuleContext& context, PlanCheck& check) {
     }
 }
 
+// transformer_config.py; Transformer Engine's dot_product_attention/context_parallel.py.
+void check_model(const RuleContext& context, PlanCheck& check) {
+    const ParallelPlan& plan = context.plan;
+    if (plan.mesh.etp > 1 &&
+        any_block(context.graph, [](const BlockSpec& b) { return b.moe && b.moe->expert.bias; })) {
+        refuse(context, check, PlanKnob::Etp, "megatron does not split experts with biases", "etp 1");
+    }
+    if (plan.mesh.cp > 1 && plan.cp_kind == WorkShape::Cp::Ring &&
+        any_block(context.graph, [](const BlockSpec& b) { return b.attention.window > 0; })) {
+        refuse(
+            context, check, PlanKnob::CpKind,
+            "Transformer Engine attends in sliding windows over sequences split by all-to-all, not in a ring",
+            "cp 1, or cp_kind all-to-all");
+    }
+}
+
 }  // namespace
 
 void megatron_limits(const RuleContext& context, PlanCheck& check) {
@@ -39,11 +55,19 @@ void megatron_limits(const RuleContext& context, PlanCheck& check) {
     only_transformers(context, check);
     only_decoders(context, check, true);
     check_precision(context, check);
+    check_model(context, check);
     only_own_split(context, check);
     only(context, check, {OptimizerKind::Adam, OptimizerKind::Sgd, OptimizerKind::SgdMomentum});
     only(context, check, {RecomputeMode::Selective, RecomputeMode::Full, RecomputeMode::None}, true);
     no_offload(context, check,
                plan.zero_stage == 0 ? "megatron offloads a share of sharded optimizer states alone" : "");
+    // "FSDP and PP are mutually exclusive in Megatron's standard path" (NVIDIA/Megatron-LM, pull request
+    // 6081).
+    if (plan.zero_stage >= 2 && plan.mesh.pp > 1) {
+        refuse(context, check, PlanKnob::Zero,
+               fmt::format("Megatron-FSDP, which shards by ZeRO-{}, runs no pipeline", plan.zero_stage),
+               "zero 1, or pp 1");
+    }
     if (plan.zero_stage >= 2 && plan.rank_order != "tp-cp-ep-dp-pp") {
         refuse(context, check, PlanKnob::RankOrder, "Megatron-FSDP does not order ranks by tp, pp, dp",
                "tp-cp-ep-dp-pp, or zero 1");

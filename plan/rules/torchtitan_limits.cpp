@@ -38,8 +38,10 @@ void check_experts(const RuleContext& context, PlanCheck& check) {
 
 void torchtitan_limits(const RuleContext& context, PlanCheck& check) {
     const ParallelPlan& plan = context.plan;
+    const std::size_t before = check.errors.size();
     only_transformers(context, check);
     only_decoders(context, check, false);
+    if (check.errors.size() == before) only_torchtitan_models(context, check);
     only(context, check, {Precision::Bf16, Precision::Fp8, Precision::Fp32});
     only(context, check, {OptimizerKind::Adam});
     only(context, check, {RecomputeMode::SelectiveOps, RecomputeMode::Full, RecomputeMode::None}, false);

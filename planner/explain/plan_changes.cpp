@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "plan/check_plan.hpp"
+#include "plan/frameworks/framework.hpp"
 #include "plan/schedule/generator.hpp"
 #include "plan/stage_partition.hpp"
 
@@ -61,8 +62,9 @@ class ChangeList {
     }
 
     void recompute() {
-        for (const RecomputeMode mode :
-             {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full}) {
+        const bool by_op = framework_defaults(plan_.framework).selective_by_op;
+        const RecomputeMode selective = by_op ? RecomputeMode::SelectiveOps : RecomputeMode::Selective;
+        for (const RecomputeMode mode : {RecomputeMode::None, selective, RecomputeMode::Full}) {
             ParallelPlan changed = plan_;
             changed.recompute = mode;
             for (StageSpec& stage : changed.stages) {

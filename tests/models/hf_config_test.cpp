@@ -168,6 +168,38 @@ TEST(HfConfig, CapacityOfExperts) {
               std::string::npos);
 }
 
+TEST(HfConfig, Routers) {
+    const std::string sizes = R"({"hidden_size":64,"num_attention_heads":8,"num_hidden_layers":2,)";
+    const auto config = [&](const std::string& rest) { return *loaded(sizes + rest + "}").config; };
+    const ModelConfig mixtral = config(R"("model_type":"mixtral")");
+    EXPECT_EQ(mixtral.router_score, RouterScore::Softmax);
+    EXPECT_TRUE(mixtral.router_normalised);
+    EXPECT_EQ(mixtral.router_scale, 1);
+    const ModelConfig v3 = config(R"("model_type":"deepseek_v3")");
+    EXPECT_EQ(v3.router_score, RouterScore::Sigmoid);
+    EXPECT_EQ(v3.router_scale, 2.5);
+    EXPECT_EQ(v3.router_groups, 8);
+    EXPECT_EQ(v3.router_group_topk, 4);
+    const ModelConfig kimi =
+        config(R"("model_type":"kimi_k2","routed_scaling_factor":2.827,"n_group":1,"topk_group":1)");
+    EXPECT_EQ(kimi.router_scale, 2.827);
+    EXPECT_EQ(kimi.router_groups, 0);
+    const std::string v2 = R"("model_type":"deepseek_v2","n_group":8,"topk_group":3,"topk_method":)";
+    EXPECT_EQ(config(v2 + R"("group_limited_greedy")").router_groups, 8);
+    EXPECT_EQ(config(v2 + R"("greedy")").router_groups, 0);
+    EXPECT_FALSE(config(v2 + R"("greedy")").router_normalised);
+    EXPECT_FALSE(config(R"("model_type":"qwen3_moe")").router_normalised);
+    EXPECT_TRUE(config(R"("model_type":"qwen3_moe","norm_topk_prob":true)").router_normalised);
+    EXPECT_EQ(
+        config(R"("model_type":"mimo_v2_flash","hybrid_layer_pattern":[0,1],"routed_scaling_factor":null)")
+            .router_scale,
+        1);
+    EXPECT_EQ(config(R"("model_type":"gpt_oss")").swiglu_limit, 7);
+    EXPECT_EQ(config(R"("model_type":"gpt_oss","swiglu_limit":10.0)").swiglu_limit, 10);
+    EXPECT_TRUE(mentions(loaded(sizes + R"("model_type":"glm4_moe","scoring_func":"tanh"})").warnings,
+                         "/scoring_func: how a router scores by tanh is not described"));
+}
+
 TEST(HfConfig, NameOfTheFolder) {
     EXPECT_EQ(loaded(R"({"model_type":"gpt2"})").graph.name, "fixture");
 }

@@ -242,7 +242,7 @@ TEST(CheckPlan, FewerMicrobatchesThanStagesIdle) {  // pp 4, one microbatch: 75 
     EXPECT_TRUE(ours.errors.empty()) << text_of(ours);
     EXPECT_TRUE(mentions(ours, "1 microbatches on 4 pipeline ranks idle 75.0 %")) << text_of(ours);
     const Error error = only_error(check_plan(graph, cluster, plan, TargetFramework::Torchtitan));
-    EXPECT_EQ(error.context, "parallelism.num_pp_microbatches");
+    EXPECT_EQ(error.context, "training.local_batch_size");
     EXPECT_EQ(error.hint, "microbatches 4, or pp 1");
 }
 

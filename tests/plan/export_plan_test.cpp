@@ -1,50 +1,21 @@
 #include "plan/frameworks/export/export_plan.hpp"
 
-#include <fstream>
 #include <functional>
 #include <set>
-#include <sstream>
 
 #include <gtest/gtest.h>
 
 #include "plan/plan_order.hpp"
 #include "plan/schedule/pytorch_csv.hpp"
 #include "plan/stage_partition.hpp"
+#include "tests/plan/export_fixtures.hpp"
 
 namespace tw {
 namespace {
 
-PlanDocument document_of(const char* model, const char* cluster) {
-    PlanDocument document;
-    document.model_name = model;
-    document.graph = load_model(model)->graph;
-    document.model_document = *read_model_document(model);
-    document.cluster = *load_cluster(cluster);
-    document.plan.seq_len = 4096;
-    return document;
-}
-
-// Sets the mesh with what follows from it; one sequence a microbatch.
-void set_mesh(PlanDocument& document, DeviceMesh mesh, std::int64_t microbatches = 8) {
-    ParallelPlan& plan = document.plan;
-    mesh.dp = document.cluster.devices() / (mesh.tp * mesh.pp * mesh.cp);
-    plan.mesh = mesh;
-    plan.sequence_parallel = mesh.tp > 1;
-    plan.microbatches = microbatches;
-    plan.global_batch = microbatches * mesh.dp;
-    plan.stages = uniform_partition(document.graph, mesh.pp * plan.virtual_stages, plan.recompute);
-}
-
-std::string exported(const PlanDocument& document, TargetFramework target) {
-    const auto made = export_plan(document, target, "job");
-    EXPECT_TRUE(made.has_value()) << (made ? "" : to_string(made.errors()));
-    return made ? made->text : "";
-}
-
-// The words of Megatron's arrays: "--name" and what follows it.
-bool has_argument(const std::string& text, const std::string& line) {
-    return text.find("    " + line + "\n") != std::string::npos;
-}
+using test::document_of;
+using test::exported;
+using test::set_mesh;
 
 TEST(ExportPlan, EveryFrameworkButOursHasOneExporter) {
     std::set<TargetFramework> targets;
@@ -56,142 +27,6 @@ TEST(ExportPlan, EveryFrameworkButOursHasOneExporter) {
     const auto ours = export_plan(document, TargetFramework::Trainwright, "job");
     ASSERT_FALSE(ours.has_value());
     EXPECT_EQ(ours.error().context, "--to");
-}
-
-TEST(ExportPlan, MegatronsLayout) {  // NVIDIA/Megatron-LM#1304; modelscope/ms-swift#5737
-    EXPECT_EQ(megatron_layout(std::vector<int>{7, 8, 8, 7}, 0), "Et*7|(t*8|)*2t*7L");
-    EXPECT_EQ(megatron_layout(std::vector<int>{11, 12, 12, 11}, 0), "Et*11|(t*12|)*2t*11L");
-    EXPECT_EQ(megatron_layout(std::vector<int>{3, 1}, 0), "Et*3|tL");
-    EXPECT_EQ(megatron_layout(std::vector<int>{0, 2, 3, 3, 1, 0}, 1), "E|t*2|(t*3|)*2t|mL");
-}
-
-TEST(ExportPlan, MegatronSaysTheWholeLayout) {
-    PlanDocument document = document_of("llama3-8b", "h100:64");
-    document.plan.virtual_stages = 4;
-    document.plan.schedule = "interleaved";
-    set_mesh(document, {.pp = 4, .tp = 2, .cp = 2});
-    document.plan.zero_stage = 1;
-    document.plan.overlap.param_gather = true;
-    document.plan.recompute = RecomputeMode::Full;
-    for (StageSpec& stage : document.plan.stages) {
-        stage.recompute = RecomputeMode::Full;
-        stage.recompute_layers = 1;
-    }
-    const std::string text = exported(document, TargetFramework::Megatron);
-    for (const char* line : {"--tensor-model-parallel-size 2",
-                             "--pipeline-model-parallel-size 4",
-                             "--context-parallel-size 2",
-                             "--cp-comm-type p2p",
-                             "--sequence-parallel",
-                             "--num-virtual-stages-per-pipeline-rank 4",
-                             "--micro-batch-size 1",
-                             "--global-batch-size 32",
-                             "--seq-length 4096",
-                             "--use-distributed-optimizer",
-                             "--overlap-grad-reduce",
-                             "--overlap-param-gather",
-                             "--bf16",
-                             "--recompute-granularity full",
-                             "--recompute-method block",
-                             "--recompute-num-layers 1",
-                             "--num-layers 32",
-                             "--hidden-size 4096",
-                             "--num-query-groups 8",
-                             "--swiglu"}) {
-        EXPECT_TRUE(has_argument(text, line)) << line << " in\n" << text;
-    }
-    EXPECT_NE(text.find("export CUDA_DEVICE_MAX_CONNECTIONS=1"), std::string::npos);
-    EXPECT_EQ(text.find("--no-overlap-p2p-communication"), std::string::npos);
-    EXPECT_EQ(text.find("--expert"), std::string::npos);
-
-    document.plan.overlap.p2p = false;
-    document.plan.rank_order = "tp-cp-ep-pp-dp";
-    document.plan.zero_shard = 4;
-    const std::string other = exported(document, TargetFramework::Megatron);
-    for (const char* line : {"--no-overlap-p2p-communication", "--use-tp-pp-dp-mapping",
-                             "--num-distributed-optimizer-instances 2"}) {
-        EXPECT_TRUE(has_argument(other, line)) << line << " in\n" << other;
-    }
-    document.plan.rank_order = "tp-cp-ep-dp-pp";
-    document.plan.zero_stage = 3;
-    const std::string sharded = exported(document, TargetFramework::Megatron);
-    EXPECT_TRUE(has_argument(sharded, "--data-parallel-sharding-strategy optim_grads_params"));
-    EXPECT_NE(sharded.find("unset CUDA_DEVICE_MAX_CONNECTIONS"), std::string::npos);
-}
-
-TEST(ExportPlan, MegatronSplitsUnevenlyByALayoutString) {
-    PlanDocument document = document_of("llama3-8b", "h100:8");
-    set_mesh(document, {.pp = 4});
-    document.plan.stages =
-        *explicit_partition(document.graph, std::vector<int>{7, 9, 9, 7}, RecomputeMode::None);
-    EXPECT_TRUE(has_argument(exported(document, TargetFramework::Megatron),
-                             "--pipeline-model-parallel-layout 'Et*7|(t*9|)*2t*7L'"));
-}
-
-// Plans that together write every flag that the exporter knows.
-std::vector<PlanDocument> megatron_plans() {
-    std::vector<PlanDocument> plans;
-    const auto add = [&plans](const char* model, DeviceMesh mesh,
-                              const std::function<void(PlanDocument&)>& change) {
-        PlanDocument document = document_of(model, "h100:64");
-        set_mesh(document, mesh);
-        change(document);
-        plans.push_back(std::move(document));
-    };
-    add("llama3-8b", {.pp = 2, .tp = 2, .cp = 2}, [](PlanDocument& d) {
-        d.plan.zero_stage = 1;
-        d.plan.zero_shard = 4;
-        d.plan.overlap = {true, true, false, true};
-        d.plan.bucket_bytes = 1e8;
-        d.plan.offload_optimizer = 0.5;
-        d.plan.precision.optimizer_states = Precision::Bf16;
-        d.plan.precision.gradient_reduce = Precision::Bf16;
-        d.plan.rank_order = "tp-cp-ep-pp-dp";
-        d.plan.stages = *explicit_partition(d.graph, std::vector<int>{15, 17}, RecomputeMode::Selective);
-    });
-    add("llama3-8b", {.pp = 4}, [](PlanDocument& d) {
-        d.plan.virtual_stages = 2;
-        d.plan.schedule = "interleaved";
-        d.plan.microbatch_group = 8;
-        d.plan.overlap.p2p = false;
-        d.plan.precision.compute = Precision::Fp8;
-        d.plan.recompute = RecomputeMode::Full;
-        d.plan.stages = uniform_partition(d.graph, 8, RecomputeMode::Full);
-    });
-    add("mixtral-8x7b", {.tp = 2, .ep = 8, .etp = 2},
-        [](PlanDocument& d) { d.plan.optimizer = OptimizerKind::Sgd; });
-    add("deepseek-v3", {.pp = 1, .ep = 8}, [](PlanDocument& d) { d.plan.zero_stage = 2; });
-    add("gpt2-xl", {}, [](PlanDocument& d) {
-        d.plan.dropout = true;
-        d.plan.seq_len = 1024;
-        d.plan.attention = AttentionKernel::Unfused;
-    });
-    add("qwen2.5-7b", {.tp = 2},
-        [](PlanDocument& d) { d.plan.precision.compute = d.plan.precision.parameters = Precision::Fp16; });
-    return plans;
-}
-
-TEST(ExportPlan, EveryFlagIsMegatrons) {
-    const char* const path = TW_SOURCE_DIR "/../shared/megatron_flags.tsv";
-    std::ifstream file(path);
-    if (!file) GTEST_SKIP() << path << " is not here: the list of Megatron-LM's flags";
-    std::set<std::string> known;
-    for (std::string line; std::getline(file, line);) {
-        std::istringstream names(line.substr(0, line.find('\t')));
-        for (std::string name; names >> name;)
-            known.insert(name);
-    }
-    ASSERT_GT(known.size(), 800U);
-    std::set<std::string> written;
-    for (const PlanDocument& document : megatron_plans()) {
-        std::istringstream words(exported(document, TargetFramework::Megatron));
-        for (std::string word; words >> word;) {
-            if (word.starts_with("--")) written.insert(word);
-        }
-    }
-    for (const std::string& flag : written)
-        EXPECT_TRUE(known.contains(flag)) << flag;
-    EXPECT_GT(written.size(), 60U);
 }
 
 TEST(ExportPlan, TorchtitanRunsOurOwnOrders) {
@@ -343,12 +178,16 @@ TEST(ExportPlan, WhatAFrameworkCannotDoIsRefusedByItsOwnKey) {
          "optimizer adam or sgd or sgd-momentum"},
         {Megatron, recompute(RecomputeMode::SelectiveOps, -1), "--recompute-granularity",
          "recompute selective or full or none"},
+        {Megatron, [](PlanDocument& d) { d.plan.zero_stage = 2; }, "--data-parallel-sharding-strategy",
+         "zero 1, or pp 1"},
         {Megatron, [](PlanDocument& d) { d.plan.precision.autocast = true; }, "--fp8-format",
          "precision.parameters bf16, precision.autocast false"},
         {Megatron, [](PlanDocument& d) { d.plan.offload_activations = true; }, "--cpu-offloading-num-layers",
          "offload_activations false, or recompute full"},
         {Torchtitan, [](PlanDocument& d) { d.plan.sequence_parallel = false; },
-         "parallelism.enable_sequence_parallel", "sp on, or tp 1"},
+         "parallelism.tensor_parallel_degree", "sp on, or tp 1"},
+        {Torchtitan, recompute(RecomputeMode::Selective, -1), "activation_checkpoint.mode",
+         "recompute selective-ops"},
         {Torchtitan, recompute(RecomputeMode::Full, 2), "activation_checkpoint.mode",
          "recompute full, or none"},
         {Torchtitan, [](PlanDocument& d) { d.plan.rank_order = "tp-cp-ep-pp-dp"; }, "parallelism",
@@ -400,8 +239,65 @@ TEST(ExportPlan, ModelsThatAFrameworkDoesNotTrainAreRefused) {
               std::string::npos);
 }
 
+TEST(ExportPlan, TorchtitanAndNanotronHaveModelsOfTheirOwn) {
+    using enum TargetFramework;
+    const auto errors = [](const char* model, TargetFramework target, DeviceMesh mesh = {}) {
+        PlanDocument document = document_of(model, "h100:8");
+        document.plan.zero_stage = target == Torchtitan ? 3 : 1;
+        set_mesh(document, mesh);
+        if (const auto split = own_split(document.graph, target, mesh.pp))
+            document.plan.stages = *explicit_partition(document.graph, *split, RecomputeMode::None);
+        const auto made = export_plan(document, target, "job");
+        return made ? std::string() : to_string(made.errors());
+    };
+    for (const char* model : {"llama2-7b", "llama3-8b", "llama4-scout", "qwen3-8b", "qwen3-30b-a3b",
+                              "deepseek-v3", "deepseek-v2-lite", "kimi-k2", "gpt-oss-20b"}) {
+        EXPECT_EQ(errors(model, Torchtitan), "") << model;
+    }
+    for (const char* model : {"gpt2-xl", "mixtral-8x22b", "qwen2.5-7b", "olmo2-7b", "gemma-7b", "mpt-7b",
+                              "falcon-40b", "grok-1", "phi-2"}) {
+        EXPECT_NE(errors(model, Torchtitan)
+                      .find("has the models llama3, llama4, qwen3, deepseek_v3, gpt_oss: " +
+                            std::string(model) + " is like none of them"),
+                  std::string::npos)
+            << model << ": " << errors(model, Torchtitan);
+    }
+    EXPECT_EQ(errors("llama3-8b", Torchtitan, {.pp = 2}), "");
+    EXPECT_EQ(errors("deepseek-v2-lite", Torchtitan, {.pp = 3, .cp = 1}).find("no pipeline for"),
+              std::string::npos);
+    for (const char* model : {"gpt-oss-20b", "qwen3-8b"}) {
+        EXPECT_NE(errors(model, Torchtitan, {.pp = 2}).find("torchtitan has no pipeline for"),
+                  std::string::npos)
+            << model;
+        EXPECT_NE(errors(model, Torchtitan, {.cp = 2}).find("no context parallelism for"), std::string::npos)
+            << model;
+    }
+    for (const char* model : {"llama3-8b", "qwen2.5-7b", "qwen3-30b-a3b"})
+        EXPECT_EQ(errors(model, Nanotron), "") << model;
+    for (const char* model : {"gpt2-xl", "deepseek-v3", "gpt-oss-20b", "mpt-7b"}) {
+        EXPECT_NE(errors(model, Nanotron).find("nanotron has the models llama, qwen2 and starcoder2"),
+                  std::string::npos)
+            << model;
+    }
+}
+
+TEST(ExportPlan, TorchtitansDualPipeVRecomputesWithoutItsOverlap) {
+    PlanDocument document = document_of("llama4-scout", "h100:16");
+    document.plan.schedule = "dualpipev";
+    document.plan.virtual_stages = 2;
+    document.plan.zero_stage = 3;
+    set_mesh(document, {.pp = 2, .ep = 8});
+    const std::string option = "pipeline_parallel_expert_parallel_overlap = false";
+    const std::string text = exported(document, TargetFramework::Torchtitan);
+    EXPECT_NE(text.find("\"DualPipeV\""), std::string::npos) << text;
+    EXPECT_EQ(text.find(option), std::string::npos) << text;
+    for (StageSpec& stage : document.plan.stages)
+        stage.recompute = RecomputeMode::Full;
+    EXPECT_NE(exported(document, TargetFramework::Torchtitan).find(option), std::string::npos);
+}
+
 TEST(ExportPlan, TorchtitansExpertsLieWithinItsShards) {
-    PlanDocument document = document_of("mixtral-8x7b", "h100:16");
+    PlanDocument document = document_of("qwen3-30b-a3b", "h100:16");
     set_mesh(document, {.ep = 8});
     document.plan.zero_stage = 0;  // one shard: no ranks to spread experts over
     const auto made = export_plan(document, TargetFramework::Torchtitan, "job");

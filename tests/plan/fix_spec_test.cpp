@@ -81,6 +81,19 @@ TEST(FixSpec, LabelsOfTablesAreChoices) {
         EXPECT_FALSE(fix->allows(plan)) << spec;
         EXPECT_EQ(*parse_fix(to_string(*fix)), *fix) << to_string(*fix);
     }
+    plan.recompute = RecomputeMode::SelectiveOps;
+    for (StageSpec& stage : plan.stages) {
+        stage.recompute = RecomputeMode::SelectiveOps;
+        stage.recompute_layers = -1;
+    }
+    for (const std::string& spec : {summary(plan), std::string("recompute=selective-ops"),
+                                    std::string("recompute=none|selective-ops")}) {
+        const auto fix = parse_fix(spec);
+        ASSERT_TRUE(fix.has_value()) << spec << ": " << to_string(fix.errors());
+        EXPECT_TRUE(fix->allows(plan)) << spec;
+        EXPECT_EQ(*parse_fix(to_string(*fix)), *fix) << to_string(*fix);
+    }
+    EXPECT_FALSE(parse_fix("recompute=selective")->allows(plan));
     EXPECT_EQ(parse_fix("recompute=full:x").error().message,
               "recompute=full: 'x' is not an integer from 0 to 1048576");
     EXPECT_EQ(parse_fix("zero=0/5").error().hint, "zero=0 or zero=1/5");

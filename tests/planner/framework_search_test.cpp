@@ -74,6 +74,71 @@ TEST(FrameworkSearch, TheBestPlansAreExported) {
     }
 }
 
+// torchtitan's "selective" goes operation by operation: searched, named, and the label names the plan again.
+TEST(FrameworkSearch, SelectiveIsWhatTheFrameworkCallsIt) {
+    const auto environment = test::environment_of("llama3.2-1b", "h100:8");
+    PlanRequest request = request_for(*environment, TargetFramework::Torchtitan);
+    bool by_op = false;
+    const SearchSpace space(*environment, request);
+    for (const MeshChoice& mesh : space.meshes()) {
+        for (const ChunkChoice& chunk : space.chunks(mesh)) {
+            EXPECT_NE(chunk.recompute, RecomputeMode::Selective);
+            by_op = by_op || chunk.recompute == RecomputeMode::SelectiveOps;
+        }
+    }
+    EXPECT_TRUE(by_op);
+
+    request.constraints = *parse_fix("recompute=selective-ops");
+    const auto answer = find_plans(environment, request);
+    ASSERT_TRUE(answer.has_value()) << to_string(answer.errors());
+    ASSERT_FALSE(answer->plans.empty());
+    const RankedPlan& best = answer->plans.front();
+    EXPECT_EQ(best.plan.recompute, RecomputeMode::SelectiveOps);
+    request.constraints = *parse_fix(summary(best.plan));
+    const auto again = find_plans(environment, request);
+    ASSERT_TRUE(again.has_value()) << to_string(again.errors());
+    ASSERT_FALSE(again->plans.empty());
+    EXPECT_EQ(again->plans.front().plan, best.plan);
+    EXPECT_EQ(again->plans.front().evaluation.step_time, best.evaluation.step_time);
+
+    request.constraints = *parse_fix("recompute=selective");
+    const auto refused = find_plans(environment, request);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().context, "--fix");
+    EXPECT_NE(refused.error().message.find("goes operation by operation"), std::string::npos);
+    EXPECT_EQ(refused.error().hint, "recompute selective-ops");
+    request.constraints = *parse_fix("recompute=selective|full");  // one of them is left
+    EXPECT_TRUE(find_plans(environment, request).has_value());
+}
+
+// Without a framework of its own, the other selective recomputation is searched where it is named.
+TEST(FrameworkSearch, TheOtherSelectiveIsNamed) {
+    const auto environment = test::environment_of("llama3.2-1b", "h100:8");
+    PlanRequest request;
+    request.global_batch = 32;
+    request.seq_len = 4096;
+    EXPECT_FALSE(SearchSpace(*environment, request).recomputes_by_op());
+    request.constraints = *parse_fix("pp=1,recompute=selective-ops");
+    const auto answer = find_plans(environment, request);
+    ASSERT_TRUE(answer.has_value()) << to_string(answer.errors());
+    ASSERT_FALSE(answer->plans.empty());
+    EXPECT_EQ(answer->plans.front().plan.recompute, RecomputeMode::SelectiveOps);
+}
+
+TEST(FrameworkSearch, MegatronsShardedParametersHaveNoPipeline) {
+    const auto environment = test::environment_of("llama3.2-1b", "h100:16");
+    PlanRequest request = request_for(*environment, TargetFramework::Megatron);
+    const SearchSpace space(*environment, request);
+    bool sharded = false;
+    for (const MeshChoice& mesh : space.meshes()) {
+        for (const ZeroChoice& zero : space.zeros(mesh)) {
+            sharded = sharded || zero.stage >= 2;
+            EXPECT_TRUE(zero.stage < 2 || mesh.mesh.pp == 1);
+        }
+    }
+    EXPECT_TRUE(sharded);
+}
+
 TEST(FrameworkSearch, WhatNoPlanCanChangeIsRefusedAtOnce) {
     const auto environment = test::environment_of("llama3.2-1b", "h100:8");
     PlanRequest request = request_for(*environment, TargetFramework::Torchtitan);

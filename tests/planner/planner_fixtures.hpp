@@ -144,6 +144,7 @@ inline std::vector<std::shared_ptr<const ShapeCost>> shapes_of(const Simulator& 
     plan.microbatch = mesh.microbatch;
     plan.seq_len = space.seq_len();
     plan.sequence_parallel = mesh.sequence_parallel;
+    if (space.recomputes_by_op()) plan.recompute = RecomputeMode::SelectiveOps;
     const Environment& environment = simulator.environment();
     const RankPlacement placement = place_plan(environment.cluster, plan);
     std::vector<std::shared_ptr<const ShapeCost>> shapes;

@@ -63,7 +63,7 @@ PlanRequest random_request(Prng& random, const Environment& environment) {
     base.dropout = coin();
     base.precision.gradient_fp32 = coin();
     base.optimizer = test::pick<OptimizerKind>(random, {OptimizerKind::Adam, OptimizerKind::Sgd});
-    base.framework = test::pick<std::string>(random, {"trainwright", "megatron"});
+    base.framework = test::pick<std::string>(random, {"trainwright", "megatron", "torchtitan"});
     return request;
 }
 

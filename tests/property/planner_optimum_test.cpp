@@ -97,6 +97,7 @@ Problem random_problem(Prng& random) {
     request.global_batch = test::pick<std::int64_t>(random, {2, 4, 8, 12});
     request.base.overlap.tp = random.integer(0, 1) == 1;
     request.base.overlap.param_gather = random.integer(0, 1) == 1;
+    if (random.integer(0, 2) == 0) request.base.framework = "torchtitan";  // recomputes by operation
     if (random.integer(0, 2) == 0) request.constraints = test::every_schedule();
     std::erase(request.constraints.schedule.words, "pipedream");
     std::erase(request.constraints.schedule.words, "pipedream-2bw");

@@ -75,7 +75,7 @@ void add_pipeline(const ExportInput& input, Arguments& out, std::vector<std::str
     }
 }
 
-void add_data_parallel(const ParallelPlan& plan, Arguments& out, std::vector<std::string>& remarks) {
+void add_data_parallel(const ParallelPlan& plan, Arguments& out) {
     if (plan.zero_stage >= 1) out.flag("--use-distributed-optimizer");
     if (fully_sharded(plan)) {
         out.flag("--use-megatron-fsdp");
@@ -83,10 +83,6 @@ void add_data_parallel(const ParallelPlan& plan, Arguments& out, std::vector<std
                   plan.zero_stage == 2 ? "optim_grads" : "optim_grads_params");
         out.value("--ckpt-format", "fsdp_dtensor");
         out.flag("--no-gradient-accumulation-fusion");
-        if (plan.mesh.pp > 1) {
-            remarks.emplace_back(
-                "Megatron-FSDP's documents do not speak of pipelines: try the plan's first steps");
-        }
     }
     if (plan.zero_stage >= 1 && shard_ranks(plan) < plan.mesh.dp * plan.mesh.cp) {
         out.value("--num-distributed-optimizer-instances", plan.mesh.dp * plan.mesh.cp / shard_ranks(plan));
@@ -136,11 +132,20 @@ void add_recompute(const ParallelPlan& plan, Arguments& out) {
     out.value("--recompute-num-layers", stage.recompute_layers < 0 ? 1 : stage.recompute_layers);
 }
 
-void add_kernels(const ParallelPlan& plan, Arguments& out) {
+void add_kernels(const ExportInput& input, Arguments& out, std::vector<std::string>& remarks) {
+    const ParallelPlan& plan = input.plan();
     // The fused kernels compute in 16 bits.
     const bool unfused =
         plan.attention == AttentionKernel::Unfused || plan.precision.compute == Precision::Fp32;
-    const bool cudnn = plan.attention == AttentionKernel::CuDnn;
+    // transformer_config.py, softmax_type: sinks are for cuDNN's kernels and unfused ones.
+    const bool sinks = input.config != nullptr && input.config->attention_sinks;
+    const bool cudnn = plan.attention == AttentionKernel::CuDnn || sinks;
+    if (sinks && !unfused && plan.attention != AttentionKernel::CuDnn) {
+        remarks.emplace_back(
+            "attention sinks take cuDNN's kernels (Transformer Engine 2.8 and later); the prediction is of "
+            "the "
+            "plan's own");
+    }
     out.value("--attention-backend", unfused ? "unfused" : cudnn ? "fused" : "flash");
     const double dropout = plan.dropout ? 0.1 : 0;
     out.value("--hidden-dropout", dropout);
@@ -197,10 +202,10 @@ PlanExport export_megatron(const ExportInput& input) {
     add_mesh(input, parallel);
     add_pipeline(input, parallel, made.remarks);
     add_batch(plan, parallel);
-    add_data_parallel(plan, parallel, made.remarks);
+    add_data_parallel(plan, parallel);
     add_precision(plan, parallel, made.remarks);
     add_recompute(plan, parallel);
-    add_kernels(plan, parallel);
+    add_kernels(input, parallel, made.remarks);
     made.text = as_comments({"Megatron-LM, core 0.20: " + input.title()}) + as_comments(made.remarks) +
                 environment(input);
     if (input.config != nullptr) made.text += model.text("MODEL_ARGS");

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "plan/frameworks/export/export_plan.hpp"
 
@@ -45,16 +46,50 @@ class ModelArguments {
 
     void add_block() {
         value("--normalization", c_.norm == NormKind::Rms ? "RMSNorm" : "LayerNorm");
-        if (c_.gated && c_.activation == ActivationKind::Silu) flag("--swiglu");
-        if (!c_.mlp_bias && !c_.attention_out_bias) {
+        add_activation();
+        if (!some_bias()) {
             flag("--disable-bias-linear");
             if (c_.qkv_bias) flag("--add-qkv-bias");
         }
-        if (c_.qk_norm != QkNormKind::None) flag("--qk-layernorm");
+        // Latent attention: the norms of the latents (gpt_layer_specs.py).
+        const bool per_head = c_.qk_norm == QkNormKind::PerHead || c_.qk_norm == QkNormKind::LayerPerHead;
+        if (per_head || c_.mla()) flag("--qk-layernorm");
+        if (c_.attention_sinks && !c_.sliding_sinks_only) value("--softmax-type", "learnable");
+        if (c_.window > 0) add_windows();
         if (!c_.tied_embeddings) flag("--untie-embeddings-and-output-weights");
         const bool rope = c_.positions == PositionKind::Rope;
         const bool learned = c_.positions == PositionKind::Learned;
         value("--position-embedding-type", rope ? "rope" : learned ? "learned_absolute" : "none");
+    }
+
+    void add_activation() {
+        if (!c_.gated || c_.activation != ActivationKind::Silu) return;
+        if (c_.swiglu_limit == 0) return flag("--swiglu");
+        flag("--quick-geglu");
+        value("--glu-linear-offset", "1.0");
+        value("--activation-func-clamp-value", c_.swiglu_limit);
+    }
+
+    // --disable-bias-linear is of all projections but query, key and value; the router's among them.
+    [[nodiscard]] bool some_bias() const { return c_.mlp_bias || c_.attention_out_bias || c_.expert_bias; }
+    [[nodiscard]] bool every_bias() const {
+        bool dense = false;
+        for (std::int64_t i = 0; i < c_.layers; ++i)
+            dense = dense || !c_.sparse(i);
+        const bool router = c_.router_bias && c_.router_score == RouterScore::Softmax;
+        return c_.qkv_bias && c_.k_bias && c_.attention_out_bias && (!dense || c_.mlp_bias) &&
+               (c_.experts == 0 || (c_.expert_bias && router));
+    }
+
+    // Megatron counts the tokens to the left of a query's own, and layers from 1 (is_layer_window_attention).
+    void add_windows() {
+        value("--window-size", fmt::format("{},0", c_.window - 1));
+        if (!c_.sliding_layers.empty()) {
+            value("--window-attn-skip-freq",
+                  "'[" + fmt::format("{}", fmt::join(c_.sliding_layers, ",")) + "]'");
+        } else if (c_.global_every > 0) {
+            value("--window-attn-skip-freq", c_.global_every);
+        }
     }
 
     void add_latent_attention() {
@@ -69,6 +104,7 @@ class ModelArguments {
     void add_experts() {
         value("--num-experts", c_.experts);
         value("--moe-router-topk", c_.experts_per_token);
+        add_router();
         value("--moe-ffn-hidden-size", c_.expert_ffn);
         if (c_.shared_expert_ffn > 0) value("--moe-shared-expert-intermediate-size", c_.shared_expert_ffn);
         if (c_.shared_expert_gate) flag("--moe-shared-expert-gate");
@@ -85,27 +121,50 @@ class ModelArguments {
             value("--moe-layer-freq", "'(" + frequency + ")'");
     }
 
+    void add_router() {
+        if (c_.router_score == RouterScore::Sigmoid) {
+            value("--moe-router-score-function", "sigmoid");
+            if (c_.router_bias) flag("--moe-router-enable-expert-bias");
+        } else if (!c_.router_normalised || c_.experts_per_token == 1) {
+            flag("--moe-router-pre-softmax");  // else the softmax is of a token's experts alone
+        }
+        if (c_.router_scale != 1) value("--moe-router-topk-scaling-factor", c_.router_scale);
+        if (c_.router_groups == 0) return;
+        value("--moe-router-num-groups", c_.router_groups);
+        value("--moe-router-group-topk", c_.router_group_topk);
+    }
+
     void add_remarks() {
         std::string unsaid;
         const auto say = [&unsaid](bool has, std::string_view what) {
             if (has) unsaid += (unsaid.empty() ? "" : ", ") + std::string(what);
         };
-        say(c_.window > 0, "sliding windows");
         say(c_.parallel_block, "attention and MLP side by side");
+        say(c_.post_norm || !c_.pre_norm, "norms behind attention and MLP");
+        say(c_.embedding_norm, "a norm of the embedding");
+        say(c_.qk_norm == QkNormKind::PerProjection, "norms over all heads of a projection");
         say(c_.gated && c_.activation != ActivationKind::Silu, "its gated activation");
         say(!c_.gated && c_.activation == ActivationKind::Relu, "its activation");
-        say((c_.mlp_bias || c_.attention_out_bias) && !(c_.mlp_bias && c_.attention_out_bias && c_.qkv_bias),
-            "biases of some projections alone");
+        say(some_bias() && !every_bias(), "biases of some projections alone");
+        say(c_.attention_sinks && c_.sliding_sinks_only, "attention sinks of sliding layers alone");
+        say(c_.sliding_kv_heads > 0 || c_.sliding_head_dim > 0, "heads of another size in sliding layers");
         say(c_.positions == PositionKind::Alibi || c_.positions == PositionKind::Relative, "its positions");
         say(!c_.linear_layers.empty(), "linear attention");
         say(c_.index_topk > 0, "sparse attention");
         say(c_.embedding_size > 0, "a narrower embedding");
+        say(c_.shared_blocks, "blocks with one set of parameters");
         say(c_.encoder_layers > 0 || !c_.causal, "what is not a decoder");
-        say(c_.experts > 0, "how the router scores, groups and balances");
+        say(c_.router_score == RouterScore::Sigmoid && !c_.router_normalised && c_.experts_per_token > 1,
+            "sigmoid weights of experts that do not sum to one");
         if (!unsaid.empty())
-            remarks_.push_back("MODEL_ARGS leave to you what the plan does not depend on: " + unsaid);
-        remarks_.emplace_back(
-            "rotary base, epsilons, initial values, tokenizer, data and learning rate are the run's own");
+            remarks_.push_back("MODEL_ARGS lack what no flag here says, so that the model is another: " +
+                               unsaid);
+        remarks_.push_back(
+            fmt::format("rotary base and scaling{}, epsilons, initial values{}, tokenizer, data and learning "
+                        "rate are the "
+                        "run's own",
+                        c_.mla() ? " (by default yarn for latent attention)" : "",
+                        c_.experts > 0 ? ", the balancing of experts" : ""));
     }
 
     const ModelConfig& c_;

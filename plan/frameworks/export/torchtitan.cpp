@@ -166,6 +166,13 @@ void add_parallelism(const ExportInput& input, Settings& out, PlanExport& made) 
         }
     }
     out.number("pipeline_parallel_microbatch_size", plan.microbatch);
+    const bool recomputes = plan.stages.front().recompute != RecomputeMode::None;
+    if (plan.schedule == "dualpipev" && mesh.ep > 1 && recomputes) {
+        out.flag("pipeline_parallel_expert_parallel_overlap", false);
+        made.remarks.emplace_back(
+            "torchtitan's DualPipeV does not recompute while it runs an all-to-all of experts beside another "
+            "microbatch; the prediction has both (recompute none lets it overlap)");
+    }
     add_split(input, out, made);
 }
 
