@@ -19,6 +19,7 @@ struct IntKey {
     std::string_view name;
     IntChoice PlanConstraints::*choice;
     std::int64_t low, high;
+    std::string_view written = {};  // with what stands before it; empty: name and "="
 };
 
 constexpr std::int64_t kMaxMicrobatch = std::int64_t{1} << 20;
@@ -35,8 +36,9 @@ constexpr std::array kIntKeys = {
 constexpr IntKey kZero{"zero", &PlanConstraints::zero, 0, 3};
 // What is written behind a choice: "zero=2/8", "recompute=full:2"; `all` is the number that stands for the
 // word.
-constexpr IntKey kShard{"zero", &PlanConstraints::zero_shard, 1, kMaxClusterDevices};
-constexpr IntKey kBlocks{"recompute=full", &PlanConstraints::full_blocks, 0, kMaxClusterDevices};
+constexpr IntKey kShard{"zero", &PlanConstraints::zero_shard, 1, kMaxClusterDevices, "zero=1/"};
+constexpr IntKey kBlocks{"recompute=full", &PlanConstraints::full_blocks, 0, kMaxClusterDevices,
+                         "recompute=full:"};
 constexpr std::int64_t kAllShards = 0, kAllBlocks = -1;
 constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective,
                                         RecomputeMode::SelectiveOps, RecomputeMode::Full};
@@ -162,13 +164,20 @@ class FixParser {
         }
     }
 
+    // What an alternative repeats: "recompute=full:1|full:2".
+    static std::string_view after_bar(const IntKey& key) {
+        return key.written.empty() ? "" : key.written.substr(key.written.find('=') + 1);
+    }
+
     std::optional<std::int64_t> integer(const IntKey& key, std::string_view text) {
         std::int64_t value = 0;
         const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
         if (code == std::errc{} && end == text.data() + text.size() && value >= key.low && value <= key.high)
             return value;
         error(fmt::format("{}: '{}' is not an integer from {} to {}", key.name, text, key.low, key.high),
-              fmt::format("{0}={1}, {0}={1}..{2} or {0}={1}|{2}", key.name, key.low, key.low + 1));
+              fmt::format("{0}{1}, {0}{1}..{2} or {0}{1}|{3}{2}",
+                          key.written.empty() ? fmt::format("{}=", key.name) : std::string(key.written),
+                          key.low, key.low + 1, after_bar(key)));
         return std::nullopt;
     }
 

@@ -96,6 +96,11 @@ TEST(FixSpec, LabelsOfTablesAreChoices) {
     EXPECT_FALSE(parse_fix("recompute=selective")->allows(plan));
     EXPECT_EQ(parse_fix("recompute=full:x").error().message,
               "recompute=full: 'x' is not an integer from 0 to 1048576");
+    for (const char* spec : {"recompute=full:-1", "zero=2/0", "tp=0"}) {  // what a hint says is legal
+        const std::string hint = parse_fix(spec).error().hint;
+        EXPECT_TRUE(parse_fix(hint.substr(0, hint.find(',')))) << hint;
+        EXPECT_TRUE(parse_fix(hint.substr(hint.find(" or ") + 4))) << hint;
+    }
     EXPECT_EQ(parse_fix("zero=0/5").error().hint, "zero=0 or zero=1/5");
     EXPECT_TRUE(parse_fix("zero=0/all"));
     EXPECT_EQ(parse_fix("zero=2/0").error().message, "zero: '0' is not an integer from 1 to 1048576");
