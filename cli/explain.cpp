@@ -9,6 +9,7 @@
 #include "planner/explain/breakdown.hpp"
 #include "planner/explain/hardware_changes.hpp"
 #include "planner/explain/plan_changes.hpp"
+#include "planner/request.hpp"
 #include "sim/report/report_json.hpp"
 #include "sim/report/report_text.hpp"
 
@@ -16,7 +17,7 @@ namespace tw::cli {
 namespace {
 
 struct ExplainOptions {
-    std::string plan;
+    std::string plan, framework;
     int top = 10;
     double factor = 2;
 };
@@ -39,13 +40,13 @@ double seconds(const Evaluation& evaluation) {
     return to_seconds(evaluation.step_time).value;
 }
 
-Result<Explanation> explain(const LoadedPlan& plan, const ExplainOptions& options) {
+Result<Explanation> explain(const LoadedPlan& plan, const ExplainOptions& options, TargetFramework target) {
     const Simulator simulator(plan.environment);
     auto report = simulator.simulate(plan.document.plan);
     if (!report) return report.errors();
     Explanation explanation;
     explanation.report = std::move(*report);
-    std::vector<JudgedChange> judged = judge_changes(simulator, plan.document.plan);
+    std::vector<JudgedChange> judged = judge_changes(simulator, plan.document.plan, target);
     explanation.judged = judged.size();
     judged.resize(std::min(judged.size(), static_cast<std::size_t>(options.top)));
     for (JudgedChange& change : judged) {
@@ -129,7 +130,10 @@ void print_changes(const Explanation& explanation, Console& console) {
 int run_explain(const ExplainOptions& options, Console& console) {
     const Result<LoadedPlan> plan = load_plan(options.plan);
     if (!plan) return console.fail(plan.errors());
-    const Result<Explanation> explanation = explain(*plan, options);
+    Result<TargetFramework> target = framework_of(plan->document.plan);
+    if (!options.framework.empty()) target = parse_target_framework(options.framework);
+    if (!target) return console.fail(target.errors());
+    const Result<Explanation> explanation = explain(*plan, options, *target);
     if (!explanation) return console.fail(explanation.errors());
     if (console.json) {
         console.out_json(explanation_to_json(*explanation));
@@ -150,6 +154,8 @@ int run_explain(const ExplainOptions& options, Console& console) {
 void define_explain(Command& command) {
     auto& options = command.keep<ExplainOptions>();
     command.positional("PLAN", options.plan, "a trainwright/plan document; - is stdin");
+    command.word("--for", options.framework, target_framework_names(),
+                 "propose only what this framework can run; where not given, the plan's own framework");
     command.integer("--top", options.top, 1, 1000, "K", "changes of the plan to show; 10 where not given");
     command.number("--factor", options.factor, 1, 1000, "X",
                    "how many times faster the other hardware is; 2 where not given");

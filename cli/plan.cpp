@@ -19,7 +19,7 @@ struct PlanOptions {
     std::string framework = "trainwright";
     std::int64_t global_batch = 0, seq_len = 0, seed = 0;
     int top = 5, jobs = 0;
-    bool top_given = false;
+    bool top_given = false, every = false;
     double time_limit_s = 0, headroom = kDefaultHeadroomPercent;
 };
 
@@ -122,6 +122,7 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
     task.request.target = *target;
     plan_for(*target, task.document.cluster, task.request.base);
     task.request.top = options.top;
+    task.request.every = options.every;
     task.request.jobs = options.jobs;
     task.request.time_limit_s = options.time_limit_s;
     return task;
@@ -140,6 +141,7 @@ Json request_to_json(const PlanOptions& options, const Task& task) {
                 {"framework", options.framework},
                 {"headroom", options.headroom / 100},
                 {"top", options.top},
+                {"every", options.every},
                 {"seed", options.seed}};
 }
 
@@ -227,6 +229,7 @@ int plan(const PlanOptions& options, Console& console) {
     console.out(task_sentence(options, *task) + "\n\n");
     const bool money = task->request.objective == Objective::Money || pareto;
     print_found(*found, options.headroom / 100, money && has_prices(task->document.cluster), console);
+    if (const std::string alike = alike_sentence(*found); !alike.empty()) console.out(alike + "\n");
     if (pareto && found->size() < front) {
         console.out(fmt::format("{} of the {} plans that no other beats in time and memory (--top).\n",
                                 found->size(), front));
@@ -271,7 +274,10 @@ void define_plan(Command& command) {
         "plans that this framework can run, predicted as it runs them; trainwright export writes them "
         "for it. trainwright where not given");
     command.integer("--top", options.top, 1, 1000, "K",
-                    "plans to answer with; 5 where not given, of pareto all");
+                    "plans to answer with, each the best of its kind; 5 where not given, of pareto all");
+    command.flag("--every", options.every,
+                 "rank every plan: those too that differ from another only in vpp, blocks recomputed, mbs, "
+                 "split of layers, sp, or dp against cp");
     command.integer("-j,--jobs", options.jobs, 0, 1024, "N",
                     "threads; 0, all cores, where not given. The answer is the same");
     command.number(

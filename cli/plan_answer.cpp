@@ -50,7 +50,7 @@ Result<std::vector<FoundPlan>> simulate_found(const Simulator& simulator, const 
     for (const RankedPlan& ranked : answer.plans) {
         auto report = simulator.simulate(ranked.plan);
         if (!report) return report.errors();
-        found.push_back({std::move(*report), ranked.tied});
+        found.push_back({std::move(*report), ranked.tied, ranked.alike});
     }
     return found;
 }
@@ -72,6 +72,13 @@ Json search_to_json(const SearchStatistics& search) {
 Json found_to_json(const FoundPlan& found) {
     Json json = report_to_json(found.report);
     json["tied"] = found.tied;
+    json["near_identical"] = Json::array();
+    for (const RankedPlan& one : found.alike) {
+        json["near_identical"].push_back(Json{{"label", summary(one.plan)},
+                                              {"layers", partition_text(one.plan)},
+                                              {"step_time_s", to_seconds(one.evaluation.step_time).value},
+                                              {"peak_device_bytes", one.evaluation.peak_device_bytes}});
+    }
     return json;
 }
 
@@ -107,6 +114,17 @@ void print_found(const std::vector<FoundPlan>& found, double headroom, bool pric
     table.align(1, Align::Left);
     table.align(3, Align::Left);
     console.out_table(table);
+}
+
+std::string alike_sentence(const std::vector<FoundPlan>& found) {
+    std::vector<std::string> rows;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const std::size_t count = found[i].alike.size();
+        if (count > 0) rows.push_back(fmt::format("{} beside row {}", format_count(count), i + 1));
+    }
+    if (rows.empty()) return {};
+    return fmt::format("Near-identical plans that were simulated too: {} (--every ranks them).",
+                       fmt::join(rows, ", "));
 }
 
 std::string tight_memory_sentence(const SimulationReport& report) {

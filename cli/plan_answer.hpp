@@ -14,6 +14,7 @@ namespace tw::cli {
 struct FoundPlan {
     SimulationReport report;
     bool tied = false;
+    std::vector<RankedPlan> alike;  // RankedPlan::alike
 };
 
 // All of an answer's plans simulated; an error where one cannot be.
@@ -25,6 +26,8 @@ Json found_to_json(const FoundPlan& found);
 // `headroom`: the share of memory that the plans were to leave free; `prices`: with a column of dollars a
 // step.
 void print_found(const std::vector<FoundPlan>& found, double headroom, bool prices, Console& console);
+// How many near-identical plans stand behind rows; "" where none does.
+std::string alike_sentence(const std::vector<FoundPlan>& found);
 // "1,203,400 configurations, 87 simulated; left out 1.2M by bound, ...: proven best in 1.2 s".
 std::string search_sentence(const SearchStatistics& search);
 // Where a plan fills a device so far that the prediction's own error may not fit: how full, and what to do;

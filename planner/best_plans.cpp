@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 namespace tw {
@@ -23,9 +22,10 @@ double memory_step(double bytes) {
     return std::floor(std::log(std::max(1.0, bytes)) / std::log(1.01));
 }
 
-BestPlans::BestPlans(Objective objective, int top)
+BestPlans::BestPlans(Objective objective, int top, bool every)
     : objective_(objective),
       top_(static_cast<std::size_t>(std::max(1, top))),
+      every_(every),
       expected_(std::numeric_limits<double>::infinity()) {}
 
 bool BestPlans::wants(double time_s, double memory) const {
@@ -34,19 +34,61 @@ bool BestPlans::wants(double time_s, double memory) const {
             return seconds(p) <= time_s && p.evaluation.peak_device_bytes <= memory;
         });
     }
-    if (key(time_s, memory) > expected_) return false;
-    if (plans_.size() < top_) return true;
-    const RankedPlan& last = plans_[top_ - 1];
-    return key(time_s, memory) <= key(seconds(last), last.evaluation.peak_device_bytes);
+    const double least = key(time_s, memory);
+    if (least > expected_) return false;
+    if (plans_.empty() || least <= key(plans_.front())) return true;
+    return with_slack(least) <= (plans_.size() < top_ ? expected_ : key(plans_[top_ - 1]));
+}
+
+bool BestPlans::wants(double time_s, double memory, const PlanKind& kind) const {
+    if (!wants(time_s, memory)) return false;
+    const double least = key(time_s, memory);
+    if (!by_kind() || plans_.empty() || least <= key(plans_.front())) return true;
+    return std::none_of(plans_.begin(), plans_.end(), [&](const RankedPlan& p) {
+        return key(p) < with_slack(least) && kind_of(p.plan) == kind;
+    });
+}
+
+double BestPlans::with_slack(double least) const {
+    return by_kind() && objective_ != Objective::Memory ? least * (1 + kSlackOfOtherKinds) : least;
+}
+
+double BestPlans::key(const RankedPlan& plan) const {
+    return key(seconds(plan), plan.evaluation.peak_device_bytes);
 }
 
 void BestPlans::expect(const std::vector<RankedPlan>& reached) {
-    if (objective_ == Objective::Pareto || reached.size() < top_) return;
-    std::vector<double> keys;
+    if (objective_ == Objective::Pareto) return;
+    BestPlans best(objective_, static_cast<int>(top_), every_);
     for (const RankedPlan& p : reached)
-        keys.push_back(key(seconds(p), p.evaluation.peak_device_bytes));
-    std::nth_element(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(top_ - 1), keys.end());
-    expected_ = keys[top_ - 1];
+        best.insert(p);
+    if (best.plans_.size() < top_) return;
+    expected_ = key(best.plans_.back());
+}
+
+bool BestPlans::ties(const RankedPlan& a, const RankedPlan& b) const {
+    if (objective_ == Objective::Memory) {
+        return memory_step(a.evaluation.peak_device_bytes) == memory_step(b.evaluation.peak_device_bytes);
+    }
+    const double gap = std::abs(to_seconds(a.evaluation.step_time - b.evaluation.step_time).value);
+    return gap <= sigma_of_difference(a.evaluation.uncertainty, b.evaluation.uncertainty,
+                                      same_kernels(a.plan, b.plan));
+}
+
+bool BestPlans::join_its_kind(RankedPlan& plan) {
+    const auto same = std::find_if(plans_.begin(), plans_.end(), [kind = kind_of(plan.plan)](const auto& p) {
+        return kind_of(p.plan) == kind;
+    });
+    if (same == plans_.end()) return false;
+    if (rank(*same) <= rank(plan)) {
+        if (ties(*same, plan)) same->alike.push_back(std::move(plan));
+        return true;
+    }
+    plan.alike = std::exchange(same->alike, {});
+    plan.alike.push_back(std::move(*same));
+    std::erase_if(plan.alike, [&](const RankedPlan& other) { return !ties(plan, other); });
+    plans_.erase(same);
+    return false;
 }
 
 void BestPlans::insert(RankedPlan plan) {
@@ -56,15 +98,16 @@ void BestPlans::insert(RankedPlan plan) {
         }
         std::erase_if(plans_, [&](const RankedPlan& p) { return dominates(plan.evaluation, p.evaluation); });
     }
-    const auto rank = [&](const RankedPlan& p) {
-        const double time_s = seconds(p), memory = p.evaluation.peak_device_bytes;
-        return std::tuple(key(time_s, memory), time_s, memory);
-    };
-    const auto at =
-        std::upper_bound(plans_.begin(), plans_.end(), plan,
-                         [&](const RankedPlan& a, const RankedPlan& b) { return rank(a) < rank(b); });
+    if (by_kind() && join_its_kind(plan)) return;
+    const auto at = std::upper_bound(plans_.begin(), plans_.end(), plan,
+                                     [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
     plans_.insert(at, std::move(plan));
     if (objective_ != Objective::Pareto && plans_.size() > top_) plans_.resize(top_);
+}
+
+std::tuple<double, double, double> BestPlans::rank(const RankedPlan& plan) const {
+    const double time_s = seconds(plan), memory = plan.evaluation.peak_device_bytes;
+    return {key(plan), time_s, memory};
 }
 
 double BestPlans::first_s() const {
@@ -73,15 +116,9 @@ double BestPlans::first_s() const {
 
 std::vector<RankedPlan> BestPlans::take() {
     for (RankedPlan& p : plans_) {
-        const RankedPlan& first = plans_.front();
-        if (objective_ == Objective::Memory) {
-            p.tied = memory_step(p.evaluation.peak_device_bytes) ==
-                     memory_step(first.evaluation.peak_device_bytes);
-            continue;
-        }
-        const double gap = std::abs(to_seconds(p.evaluation.step_time - first.evaluation.step_time).value);
-        p.tied = gap <= sigma_of_difference(first.evaluation.uncertainty, p.evaluation.uncertainty,
-                                            same_kernels(first.plan, p.plan));
+        p.tied = ties(plans_.front(), p);
+        std::stable_sort(p.alike.begin(), p.alike.end(),
+                         [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
     }
     return std::exchange(plans_, {});
 }

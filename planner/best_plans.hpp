@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <tuple>
 #include <vector>
 
+#include "planner/plan_kind.hpp"
 #include "planner/request.hpp"
 
 namespace tw {
@@ -12,20 +14,28 @@ namespace tw {
 // that ties are broken by time.
 double memory_step(double bytes);
 
+// How much slower than the best of their kinds the plans after the first may be, as a share: differences that
+// the predictions do not tell apart, and proving them away would take most of a search.
+inline constexpr double kSlackOfOtherKinds = 0.01;
+
 class BestPlans {
   public:
-    // Keeps `top` plans, or under Objective::Pareto all that no other beats in both time and memory.
-    BestPlans(Objective objective, int top);
+    // Keeps the best plan of each of the `top` best kinds of what is inserted, with `every` the `top` best
+    // plans; under Objective::Pareto all that no other beats in both time and memory.
+    BestPlans(Objective objective, int top, bool every = false);
 
     // What plans are ranked by first, of a time in seconds and a device's bytes.
     [[nodiscard]] double key(double time_s, double memory) const {
         return objective_ == Objective::Memory ? memory_step(memory) : time_s;
     }
-    // Whether a plan of no less time and memory than these could still enter.
+    // Whether a plan of no less time and memory than these could still enter; by kinds and time, as the first
+    // or with more than the slack to spare.
     [[nodiscard]] bool wants(double time_s, double memory) const;
+    // The same of a plan of this kind: it would have to be the best of its kind.
+    [[nodiscard]] bool wants(double time_s, double memory, const PlanKind& kind) const;
 
-    // Plans of the space that are not kept here: what is worse than `top` of them will not be. Without effect
-    // under Objective::Pareto.
+    // Plans of the space that are not kept here: what is worse than the best of `top` kinds of them, with
+    // `every` than `top` of them, will not be. Without effect under Objective::Pareto.
     void expect(const std::vector<RankedPlan>& reached);
 
     void insert(RankedPlan plan);
@@ -37,8 +47,17 @@ class BestPlans {
     std::vector<RankedPlan> take();
 
   private:
+    [[nodiscard]] double key(const RankedPlan& plan) const;
+    [[nodiscard]] double with_slack(double least) const;
+    [[nodiscard]] bool by_kind() const { return !every_ && objective_ != Objective::Pareto; }
+    [[nodiscard]] std::tuple<double, double, double> rank(const RankedPlan& plan) const;  // less is better
+    [[nodiscard]] bool ties(const RankedPlan& a, const RankedPlan& b) const;
+    // Whether the plan joins one of its kind that is better; else it takes over what is worse.
+    bool join_its_kind(RankedPlan& plan);
+
     Objective objective_;
     std::size_t top_;
+    bool every_;
     std::vector<RankedPlan> plans_;
     double expected_;  // key of the last that was expected
 };

@@ -93,7 +93,8 @@ std::vector<RankedPlan> first_plans(const Simulator& simulator, const SearchSpac
             if (evaluation && evaluation->fits) evaluations[i] = *evaluation;
         });
         for (std::size_t i = 0; i < evaluations.size(); ++i) {
-            if (evaluations[i]) fitting.push_back({plans[order[begin + i].second], *evaluations[i], false});
+            if (evaluations[i])
+                fitting.push_back({plans[order[begin + i].second], *evaluations[i], false, {}});
         }
     }
     return fitting;

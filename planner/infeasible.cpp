@@ -65,6 +65,25 @@ class Sample {
     int world_ = 1, node_ = 1;
 };
 
+// What of this plan can be changed to need less, where the constraints allow it.
+std::string needs_less(const ParallelPlan& plan, const PlanConstraints& fix) {
+    std::vector<std::string_view> ways;
+    if (plan.recompute != RecomputeMode::Full && fix.recompute.allows(RecomputeMode::Full))
+        ways.emplace_back("more recomputation");
+    bool higher = false;
+    for (int stage = plan.zero_stage + 1; stage <= 3; ++stage)
+        higher = higher || fix.zero.allows(stage);
+    if (higher && plan.mesh.dp * plan.mesh.cp > 1) ways.emplace_back("a higher ZeRO stage");
+    bool smaller = false;
+    for (std::int64_t mbs = 1; mbs < plan.microbatch; ++mbs)
+        smaller = smaller || fix.mbs.allows(mbs);
+    if (smaller) ways.emplace_back("a smaller microbatch");
+    if (ways.empty()) return {};
+    const std::string_view last = ways.back();
+    ways.pop_back();
+    return fmt::format("{}{}{} needs less", fmt::join(ways, ", "), ways.empty() ? "" : " or ", last);
+}
+
 }  // namespace
 
 std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const PlanRequest& request,
@@ -88,7 +107,7 @@ std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const P
         }
         Error error{ErrorCode::Infeasible,
                     needs_memory(evaluation->peak_device_bytes, environment.usable_memory()), "memory",
-                    "more recomputation, a higher ZeRO stage or a smaller microbatch needs less"};
+                    needs_less(plan, request.constraints)};
         found.push_back({std::move(plan), evaluation->peak_device_bytes, {std::move(error)}});
     });
     std::stable_sort(found.begin(), found.end(), [](const InfeasiblePlan& a, const InfeasiblePlan& b) {

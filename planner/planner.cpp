@@ -1,25 +1,26 @@
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
 #include "base/nearest.hpp"
-#include "base/si_format.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/rules/keys.hpp"
 #include "plan/rules/rule.hpp"
 #include "plan/stage_partition.hpp"
 #include "planner/request.hpp"
 #include "planner/search.hpp"
+#include "planner/why_nothing_fits.hpp"
 
 namespace tw {
 namespace {
 
-// What the cheapest plan in memory would need: the sentence a user can act on.
-std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environment>& environment,
-                                          const SearchSpace& space) {
-    std::vector<std::string> missing;
-    std::string refused;  // the first reason other than memory
-    double least = 0;
+// What finding out what would help may take, where the request has no limit of its own.
+constexpr double kWhyLimit_s = 10;
+
+// Why plans that are legal cannot be simulated, where none can.
+std::vector<std::string> why_refused(const std::shared_ptr<const Environment>& environment,
+                                     const SearchSpace& space) {
     const Simulator simulator(environment);
     for (const MeshChoice& mesh : space.meshes()) {
         const auto chunks = space.chunks(mesh);
@@ -30,21 +31,9 @@ std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environmen
         const auto e =
             simulator.evaluate(space.make_plan(mesh, chunks.back(), *schedules.front(), zeros.back()),
                                /*only_if_it_fits=*/true);
-        if (e && (least == 0 || e->peak_device_bytes < least)) least = e->peak_device_bytes;
-        if (!e && refused.empty()) refused = to_string(e.errors());
+        if (!e) return {to_string(e.errors())};
     }
-    if (!refused.empty()) missing.push_back(refused);
-    if (least > 0) {
-        missing.push_back(fmt::format(
-            "memory: the smallest plan needs {} a device, there are {}{}", format_bytes(least),
-            format_bytes(environment->usable_memory()),
-            environment->memory_headroom > 0
-                ? fmt::format(" beside the {:.1f} % to be left free", 100 * environment->memory_headroom)
-                : ""));
-        missing.emplace_back(
-            "more devices, a higher ZeRO stage, more recomputation or a smaller microbatch would need less");
-    }
-    return missing;
+    return {};
 }
 
 // Why the framework runs none of the recomputations that --fix names.
@@ -74,6 +63,24 @@ Result<Objective> parse_objective(std::string_view name) {
     }
     return Error{ErrorCode::Usage, "unknown objective '" + std::string(name) + "'", "--objective",
                  unknown_name_hint(name, names)};
+}
+
+TargetFramework framework_of(const ParallelPlan& plan) {
+    struct Family {
+        std::string_view prefix;
+        TargetFramework target;
+    };
+    static constexpr std::array kFamilies = {Family{"megatron-deepspeed", TargetFramework::DeepSpeed},
+                                             Family{"bigscience", TargetFramework::DeepSpeed},
+                                             Family{"deepspeed", TargetFramework::DeepSpeed},
+                                             Family{"megatron", TargetFramework::Megatron},
+                                             Family{"nemo", TargetFramework::Megatron},
+                                             Family{"torchtitan", TargetFramework::Torchtitan},
+                                             Family{"transformers", TargetFramework::Accelerate}};
+    for (const Family& family : kFamilies) {
+        if (plan.framework.starts_with(family.prefix)) return family.target;
+    }
+    return TargetFramework::Trainwright;
 }
 
 void plan_for(TargetFramework target, const Cluster& cluster, ParallelPlan& base) {
@@ -121,7 +128,11 @@ Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, co
     if (answer.search.configurations == 0) {
         answer.missing = space.why_empty();
     } else if (answer.plans.empty() && !answer.search.interrupted) {
-        answer.missing = why_nothing_fits(environment, space);
+        const double limit_s = request.time_limit_s > 0
+                                   ? std::min(kWhyLimit_s, request.time_limit_s - answer.search.wall_s)
+                                   : kWhyLimit_s;
+        if (limit_s > 0) answer.missing = why_nothing_fits(environment, request, limit_s);
+        if (answer.missing.empty()) answer.missing = why_refused(environment, space);
     }
     if (answer.plans.empty() && space.too_long() > 0) {
         answer.missing.push_back(fmt::format(

@@ -28,6 +28,8 @@ struct RankedPlan {
     Evaluation evaluation;
     // The difference to the first is within its own standard deviation; by memory, on one step of a percent.
     bool tied = false;
+    // Plans of its kind (plan_kind.hpp) that tie with it, of those that were simulated: best first.
+    std::vector<RankedPlan> alike;
 };
 
 struct SearchProgress {
@@ -49,9 +51,10 @@ struct PlanRequest {
     Objective objective = Objective::Time;
     TargetFramework target = TargetFramework::Trainwright;  // only what it can run is searched
     int top = 5;
-    int jobs = 0;                             // threads; 0: all cores. The answer does not depend on it
-    double time_limit_s = 0;                  // 0: none. A search that was cut short is not proven optimal
-    const std::atomic<bool>* stop = nullptr;  // set from outside: end soon with the best so far
+    bool every = false;       // all plans are ranked, not the best of each kind; the trade-off always has all
+    int jobs = 0;             // threads; 0: all cores. The answer does not depend on it
+    double time_limit_s = 0;  // 0: none. A search that was cut short is not proven optimal
+    const std::atomic<bool>* stop = nullptr;              // set from outside: end soon with the best so far
     std::function<void(const SearchProgress&)> progress;  // called now and then from the searching thread
 };
 
@@ -81,6 +84,10 @@ Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, co
 // Makes `base` what a framework runs: its precision, kernels and defaults (plan/frameworks), with the overlap
 // that its flags switch on.
 void plan_for(TargetFramework target, const Cluster& cluster, ParallelPlan& base);
+
+// The framework whose rules bind plans of its row (plan/frameworks); Trainwright where no rules of it are
+// known.
+TargetFramework framework_of(const ParallelPlan& plan);
 
 Result<Objective> parse_objective(std::string_view name);  // "time", "memory", "money", "pareto"
 

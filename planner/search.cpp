@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <queue>
+#include <span>
 #include <tuple>
 
 #include "plan/lower_plan.hpp"
@@ -53,7 +54,7 @@ class BestFirst {
           tree_(simulator, space, request),
           capacity_(environment_.usable_memory()),
           counter_(environment_, space),
-          best_(request.objective, request.top) {}
+          best_(request.objective, request.top, request.every) {}
 
     PlanAnswer run() {
         std::vector<RankedPlan> first =
@@ -93,6 +94,35 @@ class BestFirst {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     }
     [[nodiscard]] bool wanted(const Node& node) const { return best_.wants(node.time_s, node.memory); }
+
+    // Whether a plan of one of these schedules, of no less time and memory, would be the best of its kind.
+    [[nodiscard]] bool wants_kind(const Node& node, std::span<const std::uint16_t> schedules,
+                                  std::uint16_t zero, double time_s, double memory) const {
+        return std::any_of(schedules.begin(), schedules.end(), [&](std::uint16_t schedule) {
+            return best_.wants(time_s, memory, tree_.kind(node, schedule, zero));
+        });
+    }
+    // The same of a leaf, or of some ZeRO choice of a chunking's schedule.
+    [[nodiscard]] bool wants_leaf(const Node& leaf, double time_s, double memory) const {
+        return wants_kind(leaf, tree_.schedules_of(leaf), leaf.zero, time_s, memory);
+    }
+    [[nodiscard]] bool wants_schedule(const Node& node, std::uint16_t schedule) const {
+        Node below = node;
+        below.schedule = schedule;
+        const std::vector<std::uint16_t> schedules = tree_.schedules_of(below);
+        for (std::uint16_t zero = 0; zero < tree_.choices(node).zeros.size(); ++zero) {
+            if (wants_kind(below, schedules, zero, node.time_s, node.memory)) return true;
+        }
+        return false;
+    }
+    [[nodiscard]] bool wants_some_kind(const Node& node) const {
+        if (node.level == Node::Level::Mesh) return true;
+        if (node.level != Node::Level::Chunk) return wants_leaf(node, node.time_s, node.memory);
+        for (std::uint16_t schedule = 0; schedule < tree_.schedules(node).size(); ++schedule) {
+            if (wants_schedule(node, schedule)) return true;
+        }
+        return false;
+    }
 
     void open_meshes() {
         const std::size_t count = space_.meshes().size();
@@ -191,7 +221,7 @@ class BestFirst {
             const bool is_wanted = wanted(node);
             if (!is_wanted && request_.objective != Objective::Pareto) return;  // nor is anything behind it
             queue_.pop();
-            if (!is_wanted) continue;
+            if (!is_wanted || !wants_some_kind(node)) continue;
             bound_s_ = std::max(bound_s_, node.time_s);
             round.push_back(node);
         }
@@ -293,7 +323,7 @@ class BestFirst {
                                                                  tree_.choices(parent).zeros.size());
                 ++outcome.found.uniform_only;
             }
-            if (tree_.schedules_of(node).front() != s) continue;
+            if (tree_.schedules_of(node).front() != s || !wants_schedule(parent, node.schedule)) continue;
             for (std::size_t p = 0; p < placed->partitions.size(); ++p) {
                 auto& own = placed->plans[p];
                 if (!own) {
@@ -328,7 +358,7 @@ class BestFirst {
                                        : bounds_[parent.mesh].memory(tree_.chunk(parent), c.zeros[z]);
             if (memory > capacity_) {
                 outcome.pruned["memory"] += static_cast<std::int64_t>(tree_.schedules_of(parent).size());
-            } else {
+            } else if (wants_leaf(node, parent.time_s, memory)) {
                 push(outcome, node, Node::Level::Leaf, parent.time_s, memory);
             }
         }
@@ -336,7 +366,7 @@ class BestFirst {
 
     // A leaf's exact bounds cost microseconds: they are asked for when the leaf's turn comes.
     void open_leaf(const Node& parent, Outcome& outcome) const {
-        const auto wanted = [this](double time_s, double memory) { return best_.wants(time_s, memory); };
+        const auto wanted = [&](double time_s, double memory) { return wants_leaf(parent, time_s, memory); };
         for (const SearchTree::Ready& ready : tree_.ready(parent, wanted)) {
             if (ready.memory > capacity_) {
                 ++outcome.pruned["memory"];
@@ -369,7 +399,7 @@ class BestFirst {
         for (const Node& child : outcome.children)
             queue_.push(child);
         if (!outcome.simulated) return;
-        insert({std::move(outcome.plan), outcome.evaluation, false});
+        insert({std::move(outcome.plan), outcome.evaluation, false, {}});
     }
 
     void insert(RankedPlan plan) {

@@ -35,6 +35,19 @@ void SearchTree::prepare(std::uint32_t mesh_index) {
     }
 }
 
+PlanKind SearchTree::kind(const SearchNode& node, std::uint16_t schedule, std::uint16_t zero) const {
+    const MeshChoice& m = mesh(node);
+    const ChunkChoice& c = chunk(node);
+    return {m.mesh.tp,
+            m.mesh.pp,
+            m.mesh.ep,
+            m.mesh.etp,
+            choices(node).zeros[zero].stage,
+            kind_of_recompute(c.recompute, c.recompute_layers, m.mesh.pp * c.virtual_stages,
+                              simulator_.environment().graph.size()),
+            schedules(node)[schedule].info->name};
+}
+
 std::shared_ptr<const ShapeCost> SearchTree::shape(const MeshChoice& mesh, int node_group) const {
     const Environment& environment = simulator_.environment();
     // A plan of the mesh with everything else at its default: enough for shapes and placement.

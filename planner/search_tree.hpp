@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "planner/plan_kind.hpp"
 #include "planner/request.hpp"
 #include "planner/space.hpp"
 #include "sim/memory/ledger.hpp"
@@ -72,6 +73,9 @@ class SearchTree {
             return {node.schedule};
         return choices(node).zero_bubble[static_cast<std::size_t>(chunk(node).virtual_stages)];
     }
+
+    // Of a chunking's plans under one of its schedules and ZeRO choices.
+    [[nodiscard]] PlanKind kind(const SearchNode& node, std::uint16_t schedule, std::uint16_t zero) const;
 
     // The layers' costs on one kind of device; needs no prepare().
     [[nodiscard]] std::shared_ptr<const ShapeCost> shape(const MeshChoice& mesh, int node_group) const;

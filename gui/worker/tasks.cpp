@@ -164,7 +164,7 @@ Result<Explanation> explain_plan(const Study& study, const SimulationReport& bas
     const Environment& environment = *study.environment;
     Explanation out;
     const auto more = hardware_changes(environment, 1.1), twice = hardware_changes(environment, 2);
-    const auto changes = single_changes(environment, base.plan);
+    const auto changes = single_changes(*study.simulator, base.plan, framework_of(base.plan));
     const auto total = static_cast<double>(more.size() + twice.size() + changes.size());
     double done = 0;
     const auto hardware = [&](const std::vector<HardwareChange>& list,

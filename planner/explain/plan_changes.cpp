@@ -7,26 +7,83 @@
 
 #include <fmt/format.h>
 
-#include "plan/check_plan.hpp"
 #include "plan/frameworks/framework.hpp"
+#include "plan/plan_order.hpp"
 #include "plan/schedule/generator.hpp"
 #include "plan/stage_partition.hpp"
 
 namespace tw {
 namespace {
 
+bool same_recompute(const std::vector<StageSpec>& stages) {
+    return std::all_of(stages.begin(), stages.end(), [&](const StageSpec& stage) {
+        return stage.recompute == stages.front().recompute &&
+               stage.recompute_layers == stages.front().recompute_layers;
+    });
+}
+
+std::string recompute_text(const std::vector<StageSpec>& stages) {
+    if (!same_recompute(stages)) return "mixed";
+    const StageSpec& first = stages.front();
+    std::string text(to_string(first.recompute));
+    if (first.recompute == RecomputeMode::Full && first.recompute_layers >= 0)
+        text += fmt::format(":{}", first.recompute_layers);
+    return text;
+}
+
+// Of `blocks` blocks as large a share as `recomputed` are of `before`, rounded up; -1: all.
+int same_share(int recomputed, int before, int blocks) {
+    if (recomputed < 0 || before == 0) return recomputed;
+    const int share = (recomputed * blocks + before - 1) / before;
+    return share >= blocks ? -1 : share;
+}
+
+// Gives stages of another number what those that held their layers recomputed.
+void carry_recompute(const LayerGraph& graph, const std::vector<StageSpec>& from,
+                     std::vector<StageSpec>& to) {
+    const std::vector<int> before = blocks_per_stage(graph, from), after = blocks_per_stage(graph, to);
+    if (same_recompute(from)) {  // and stays the same in every stage, as most frameworks want it
+        const int layers =
+            same_share(from.front().recompute_layers, *std::max_element(before.begin(), before.end()),
+                       *std::max_element(after.begin(), after.end()));
+        for (StageSpec& stage : to) {
+            stage.recompute = from.front().recompute;
+            stage.recompute_layers = layers;
+        }
+        return;
+    }
+    for (std::size_t s = 0; s < to.size(); ++s) {
+        const int middle = (to[s].first_layer + to[s].last_layer) / 2;
+        std::size_t of = 0;
+        while (of + 1 < from.size() && from[of].last_layer <= middle)
+            ++of;
+        to[s].recompute = from[of].recompute;
+        to[s].recompute_layers = same_share(from[of].recompute_layers, before[of], after[s]);
+    }
+}
+
 class ChangeList {
   public:
-    ChangeList(const Environment& environment, const ParallelPlan& plan)
-        : environment_(environment), plan_(plan) {
+    ChangeList(const Simulator& simulator, const ParallelPlan& plan, TargetFramework target)
+        : simulator_(simulator), environment_(simulator.environment()), plan_(plan), target_(target) {
         plan_.order.clear();
+        errors_ = errors_of(plan_);
     }
 
-    // Keeps the change where it is a legal plan that differs.
+    // Keeps the change where it is a plan that differs and is legal, or breaks no rule that the plan itself
+    // keeps. What else had to change with it is said.
     void add(std::string what, ParallelPlan changed) {
         changed.order.clear();  // of another shape
+        const bool split = changed.mesh.pp * changed.virtual_stages != plan_.stage_count();
         if (!settle(changed) || changed == plan_) return;
-        if (!check_plan(environment_.graph, environment_.cluster, changed).errors.empty()) return;
+        for (const std::string& error : errors_of(changed)) {
+            if (std::find(errors_.begin(), errors_.end(), error) == errors_.end()) return;
+        }
+        if (split) {
+            const std::string before = recompute_text(plan_.stages), after = recompute_text(changed.stages);
+            if (before != after) what += fmt::format(", recompute {} -> {}", before, after);
+            if (before == "mixed") what += ", recompute by share of each stage";
+        }
         changes_.push_back({std::move(what), std::move(changed)});
     }
 
@@ -55,8 +112,11 @@ class ChangeList {
                 changed.mesh.*more.degree = to * 2;
                 if (changed.mesh.tp == 1) changed.sequence_parallel = false;
                 if (plan_.mesh.tp == 1 && changed.mesh.tp > 1) changed.sequence_parallel = true;
-                add(fmt::format("{} {} -> {}, {} {} -> {}", more.name, to, to * 2, less.name, from, from / 2),
-                    std::move(changed));
+                std::string what =
+                    fmt::format("{} {} -> {}, {} {} -> {}", more.name, to, to * 2, less.name, from, from / 2);
+                if (changed.sequence_parallel != plan_.sequence_parallel)
+                    what += changed.sequence_parallel ? ", sp off -> on" : ", sp on -> off";
+                add(std::move(what), std::move(changed));
             }
         }
     }
@@ -71,7 +131,8 @@ class ChangeList {
                 stage.recompute = mode;
                 stage.recompute_layers = -1;
             }
-            add(fmt::format("recompute {} -> {}", recompute_text(), to_string(mode)), std::move(changed));
+            add(fmt::format("recompute {} -> {}", recompute_text(plan_.stages), to_string(mode)),
+                std::move(changed));
         }
     }
 
@@ -83,7 +144,10 @@ class ChangeList {
         }
     }
 
+    // Without a pipeline there is one order, and schedules that make the same order are one.
     void schedule() {
+        if (plan_.mesh.pp == 1) return;
+        std::vector<std::string> digests{digest(plan_)};
         for (const ScheduleGenerator* generator : schedule_generators()) {
             const GeneratorInfo info = generator->info();
             if (info.semantics != plan_.semantics || info.name == plan_.schedule) continue;
@@ -100,11 +164,21 @@ class ChangeList {
             std::string what = fmt::format("schedule {} -> {}", plan_.schedule, info.name);
             if (changed.virtual_stages != plan_.virtual_stages)
                 what += fmt::format(", vpp {} -> {}", plan_.virtual_stages, changed.virtual_stages);
+            const std::size_t before = changes_.size();
             add(std::move(what), std::move(changed));
+            if (changes_.size() == before) continue;
+            std::string made = digest(changes_.back().plan);
+            const bool known = std::find(digests.begin(), digests.end(), made) != digests.end();
+            if (made.empty() || known) {
+                changes_.pop_back();
+            } else {
+                digests.push_back(std::move(made));
+            }
         }
     }
 
     void virtual_stages() {
+        if (plan_.mesh.pp == 1) return;
         for (const int v : {plan_.virtual_stages * 2, plan_.virtual_stages / 2}) {
             if (v < 1) continue;
             ParallelPlan changed = plan_;
@@ -140,11 +214,17 @@ class ChangeList {
             std::move(changed));
     }
 
-    [[nodiscard]] std::string recompute_text() const {
-        const bool mixed = std::any_of(plan_.stages.begin(), plan_.stages.end(), [&](const StageSpec& stage) {
-            return stage.recompute != plan_.recompute || stage.recompute_layers >= 0;
-        });
-        return mixed ? "mixed" : std::string(to_string(plan_.recompute));
+    [[nodiscard]] std::vector<std::string> errors_of(const ParallelPlan& plan) const {
+        std::vector<std::string> texts;
+        for (const Error& error : check_plan(environment_.graph, environment_.cluster, plan, target_).errors)
+            texts.push_back(to_string(error));
+        return texts;
+    }
+
+    // The order that a plan's schedule makes of it; "" where none can be made.
+    [[nodiscard]] std::string digest(const ParallelPlan& plan) const {
+        const auto prepared = simulator_.order(plan);
+        return prepared ? order_digest(prepared->ordered->order) : "";
     }
 
     // Microbatches follow from the batch, stages from the mesh; false where they cannot.
@@ -156,18 +236,28 @@ class ChangeList {
         if (stages == plan.stage_count()) return true;
         if (stages > environment_.graph.blocks) return false;
         plan.stages = uniform_partition(environment_.graph, stages, plan.recompute);
+        if (const auto own = own_split(environment_.graph, target_, stages)) {
+            auto split = explicit_partition(environment_.graph, *own, plan.recompute);
+            if (!split) return false;
+            plan.stages = std::move(*split);
+        }
+        carry_recompute(environment_.graph, plan_.stages, plan.stages);
         return true;
     }
 
+    const Simulator& simulator_;
     const Environment& environment_;
     ParallelPlan plan_;  // without its order, which is of this shape alone
+    TargetFramework target_;
+    std::vector<std::string> errors_;  // rules that the plan itself breaks
     std::vector<PlanChange> changes_;
 };
 
 }  // namespace
 
-std::vector<PlanChange> single_changes(const Environment& environment, const ParallelPlan& plan) {
-    ChangeList list(environment, plan);
+std::vector<PlanChange> single_changes(const Simulator& simulator, const ParallelPlan& plan,
+                                       TargetFramework target) {
+    ChangeList list(simulator, plan, target);
     list.microbatch();
     list.mesh();
     list.recompute();
@@ -178,9 +268,10 @@ std::vector<PlanChange> single_changes(const Environment& environment, const Par
     return list.take();
 }
 
-std::vector<JudgedChange> judge_changes(const Simulator& simulator, const ParallelPlan& plan) {
+std::vector<JudgedChange> judge_changes(const Simulator& simulator, const ParallelPlan& plan,
+                                        TargetFramework target) {
     std::vector<JudgedChange> judged;
-    for (PlanChange& change : single_changes(simulator.environment(), plan)) {
+    for (PlanChange& change : single_changes(simulator, plan, target)) {
         const Result<Evaluation> evaluation = simulator.evaluate(change.plan);
         if (evaluation) judged.push_back({std::move(change), *evaluation});
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "plan/check_plan.hpp"
 #include "sim/simulator.hpp"
 
 namespace tw {
@@ -16,9 +17,12 @@ struct PlanChange {
 
 // Every legal plan that differs from `plan` in one decision: microbatch doubled or halved, a degree moved
 // between two mesh axes by a factor of two, recompute, ZeRO stage, schedule (of the same semantics), virtual
-// stages, sequence parallel, an overlap. Devices and global batch stay; layers are split evenly anew where
-// the number of stages changes.
-std::vector<PlanChange> single_changes(const Environment& environment, const ParallelPlan& plan);
+// stages, sequence parallel, an overlap. Devices and global batch stay. Where the number of stages changes,
+// layers are split evenly anew and the same share of each stage is recomputed; what that changes is said.
+// Legal: it breaks no rule of the target framework that `plan` itself keeps. Schedules that make the order of
+// another one, or that have no pipeline to order, are none.
+std::vector<PlanChange> single_changes(const Simulator& simulator, const ParallelPlan& plan,
+                                       TargetFramework target);
 
 struct JudgedChange {
     PlanChange change;
@@ -26,6 +30,7 @@ struct JudgedChange {
 };
 
 // The changes that can be simulated, those that fit first, then by step time, memory and text.
-std::vector<JudgedChange> judge_changes(const Simulator& simulator, const ParallelPlan& plan);
+std::vector<JudgedChange> judge_changes(const Simulator& simulator, const ParallelPlan& plan,
+                                        TargetFramework target);
 
 }  // namespace tw

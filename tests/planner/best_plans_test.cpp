@@ -17,7 +17,7 @@ RankedPlan plan(int tp, double seconds, double products_s, double links_s) {
 
 // Errors that two plans share do not tie them: each of these is uncertain by a tenth of a second and more.
 TEST(BestPlans, TiedIsWhatTheirOwnErrorsCannotTellApart) {
-    BestPlans best(Objective::Time, 4);
+    BestPlans best(Objective::Time, 4, true);
     best.insert(plan(1, 1.00, 0.10, 0.00));
     best.insert(plan(1, 1.05, 0.10, 0.01));  // 10 ms of links that the first has not
     best.insert(plan(1, 1.06, 0.10, 0.08));
@@ -37,7 +37,7 @@ TEST(BestPlans, MemoryWithinAPercentIsRankedByTime) {
         p.evaluation.peak_device_bytes = bytes;
         return p;
     };
-    BestPlans best(Objective::Memory, 3);
+    BestPlans best(Objective::Memory, 3, true);
     best.insert(sized(3.0, 1.000e9));
     best.insert(sized(1.0, 1.001e9));
     best.insert(sized(0.5, 1.200e9));
@@ -49,6 +49,45 @@ TEST(BestPlans, MemoryWithinAPercentIsRankedByTime) {
     EXPECT_TRUE(plans[1].tied);
     EXPECT_FALSE(plans[2].tied);
     EXPECT_EQ(memory_step(1.000e9), memory_step(1.001e9));
+}
+
+TEST(BestPlans, KeepsTheBestOfEachKind) {
+    const auto variant = [](int virtual_stages, int dp, int cp, double seconds) {
+        RankedPlan p = plan(1, seconds, 0, 0.01);
+        p.plan.virtual_stages = virtual_stages;
+        p.plan.mesh.dp = dp;
+        p.plan.mesh.cp = cp;
+        p.evaluation.uncertainty.add(ErrorSource::Framework, 0.01, 0.01);  // of each plan alone
+        return p;
+    };
+    BestPlans best(Objective::Time, 2);
+    best.insert(variant(3, 4, 1, 1.002));
+    best.insert(variant(2, 4, 1, 1.000));  // takes over the one before
+    best.insert(variant(2, 2, 2, 1.001));
+    best.insert(variant(7, 4, 1, 1.500));  // of the kind, but no tie
+    best.insert(plan(2, 1.3, 0, 0.01));
+    best.insert(plan(4, 1.2, 0, 0.01));
+    const PlanKind first = kind_of(plan(1, 0, 0, 0).plan), third = kind_of(plan(2, 0, 0, 0).plan);
+    EXPECT_FALSE(best.wants(1.0005, 0, first));  // would not be the best of its kind
+    EXPECT_TRUE(best.wants(0.9, 0, first));
+    EXPECT_TRUE(best.wants(1.1, 0, third));
+    EXPECT_FALSE(best.wants(1.19, 0, third));  // less than the slack before the last
+    const std::vector<RankedPlan> plans = best.take();
+    ASSERT_EQ(plans.size(), 2U);
+    EXPECT_EQ(plans[0].plan.virtual_stages, 2);
+    ASSERT_EQ(plans[0].alike.size(), 2U);
+    EXPECT_EQ(plans[0].alike[0].plan.mesh.cp, 2);
+    EXPECT_EQ(plans[0].alike[1].plan.virtual_stages, 3);
+    EXPECT_EQ(plans[1].plan.mesh.tp, 4);
+    EXPECT_TRUE(plans[1].alike.empty());
+}
+
+TEST(BestPlans, FewRecomputedBlocksAreOfTheKindOfNone) {
+    EXPECT_EQ(kind_of_recompute(RecomputeMode::Full, 13, 1, 80), RecomputeMode::None);
+    EXPECT_EQ(kind_of_recompute(RecomputeMode::Full, 40, 1, 80), RecomputeMode::Full);
+    EXPECT_EQ(kind_of_recompute(RecomputeMode::Full, 13, 4, 80), RecomputeMode::Full);
+    EXPECT_EQ(kind_of_recompute(RecomputeMode::Full, -1, 1, 80), RecomputeMode::Full);
+    EXPECT_EQ(kind_of_recompute(RecomputeMode::Selective, -1, 1, 80), RecomputeMode::Selective);
 }
 
 TEST(BestPlans, WantsNothingWorseThanWhatIsExpected) {
