@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/nearest.hpp"
+#include "base/output_path.hpp"
 
 namespace tw {
 namespace {
@@ -131,6 +132,13 @@ class StrictSax : public nlohmann::json_sax<Json> {
     std::size_t values_ = 0;
 };
 
+// "plan.json:12, byte 345"; bytes are counted from 1.
+std::string place_in(std::string_view text, std::size_t byte, std::string_view name) {
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(byte - 1, text.size()));
+    const auto line = std::count(text.begin(), end, '\n') + 1;
+    return std::string(name) + ":" + std::to_string(line) + ", byte " + std::to_string(byte);
+}
+
 std::string type_name(const Json& v) {
     if (v.is_number_integer()) return "an integer";
     if (v.is_number()) return "a number";
@@ -156,6 +164,11 @@ Result<Json> parse_json(std::string_view text, std::string_view name) {
                          std::to_string(kMaxDocumentBytes),
                      std::string(name), ""};
     }
+    // To nlohmann's reader a NUL byte is the end of the text, whatever follows it. JSON has none anywhere.
+    if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+        return Error{ErrorCode::Unreadable, "not a JSON document: a NUL byte", place_in(text, nul + 1, name),
+                     "JSON is UTF-8 text"};
+    }
     Json root;
     StrictSax sax(root);
     if (Json::sax_parse(text.begin(), text.end(), &sax)) return root;
@@ -164,9 +177,7 @@ Result<Json> parse_json(std::string_view text, std::string_view name) {
     if (sax.byte == 0) {
         context += pointer.empty() ? "" : ": " + pointer;
     } else {
-        const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(sax.byte - 1, text.size()));
-        const auto line = std::count(text.begin(), end, '\n') + 1;
-        context += ":" + std::to_string(line) + ", byte " + std::to_string(sax.byte);
+        context = place_in(text, sax.byte, name);
         if (!pointer.empty()) message += ", at " + pointer;
     }
     return Error{ErrorCode::Unreadable, std::move(message), context, ""};
@@ -212,9 +223,9 @@ Result<Json> read_json_file(const std::filesystem::path& path) {
 
 Status write_text_file(const std::filesystem::path& path, std::string_view text) {
     std::error_code ec;
-    // Devices and pipes are written as they are: a rename would replace them.
-    const bool in_place = std::filesystem::exists(path, ec) && !std::filesystem::is_regular_file(path, ec);
-    const std::filesystem::path target = in_place ? path : std::filesystem::path(path.string() + ".part");
+    const bool in_place = written_in_place(path);
+    const std::filesystem::path file = output_path(path);
+    const std::filesystem::path target = in_place ? path : std::filesystem::path(file.string() + ".part");
     {
         std::ofstream out(target, std::ios::binary | std::ios::trunc);
         out.write(text.data(), static_cast<std::streamsize>(text.size()));
@@ -225,9 +236,11 @@ Status write_text_file(const std::filesystem::path& path, std::string_view text)
         }
     }
     if (in_place) return ok();
-    std::filesystem::rename(target, path, ec);
-    if (ec) return Error{ErrorCode::Failure, "cannot be written: " + ec.message(), path.string(), ""};
-    return ok();
+    std::filesystem::rename(target, file, ec);
+    if (!ec) return ok();
+    Error failed{ErrorCode::Failure, "cannot be written: " + ec.message(), path.string(), ""};
+    std::filesystem::remove(target, ec);
+    return failed;
 }
 
 JsonObject::JsonObject(const Json& value, std::string pointer, Errors& errors)
@@ -391,7 +404,8 @@ void JsonObject::finish() const {
 int read_schema(const JsonObject& object, std::string_view kind, int newest) {
     const std::string expected = "trainwright/" + std::string(kind);
     const std::string schema = object.string("schema");
-    if (!schema.empty() && schema != expected) {
+    const Json* const given = object.find("schema");
+    if (given != nullptr && given->is_string() && schema != expected) {
         object.error("schema", "is '" + schema + "', expected '" + expected + "'");
     }
     object.require("version");

@@ -75,8 +75,11 @@ Status parse_zoom(const std::string& text, OverlayOptions& options) {
     const std::size_t dots = text.find("..");
     if (dots == std::string::npos) return wrong(fmt::format("'{}' is not BEGIN..END", text));
     const auto begin = parse_duration(text.substr(0, dots)), end = parse_duration(text.substr(dots + 2));
-    if (!begin || !end) return wrong(fmt::format("'{}' is not BEGIN..END", text));
-    if (*begin < 0 || *end <= *begin) return wrong(fmt::format("'{}' ends before it begins", text));
+    if (!begin || !end || !std::isfinite(*begin) || !std::isfinite(*end))
+        return wrong(fmt::format("'{}' is not BEGIN..END", text));
+    if (*begin < 0) return wrong(fmt::format("'{}' begins before the step", text));
+    if (*end < *begin) return wrong(fmt::format("'{}' ends before it begins", text));
+    if (*end == *begin) return wrong(fmt::format("'{}' shows nothing: it ends where it begins", text));
     options.zoom_begin_s = *begin;
     options.zoom_end_s = *end;
     return ok();
@@ -266,6 +269,12 @@ int compare(const CompareCommandOptions& options, Console& console) {
     c.within = std::abs(c.traces.step_error()) <= options.tolerance;
     if (!options.svg.empty()) {
         overlay.first_measured_step = c.skipped;
+        const double step_s = overlaid_seconds(predicted->trace, measured, overlay);
+        if (overlay.zoom_begin_s >= step_s)
+            return console.fail({{ErrorCode::Usage,
+                                  fmt::format("'{}' begins after the step, which takes {}", options.zoom,
+                                              format_duration(step_s)),
+                                  "--zoom", "two times after the step's begin, such as 2ms..5ms"}});
         if (const Status written =
                 console.write(options.svg, render_overlay(predicted->trace, measured, overlay));
             !written)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/si_format.hpp"
+#include "cli/common/interrupt.hpp"
 #include "cli/common/load_plan.hpp"
 #include "cli/core_watch.hpp"
 #include "cli/sampled_plans.hpp"
@@ -107,8 +110,9 @@ int pipeline_rank_of(const std::string& name) {
 
 class PlanRun {
   public:
-    PlanRun(const PlanDocument& document, const ScratchFolder& scratch, int cores, CoreWatch& watch)
-        : document_(document), scratch_(scratch), cores_(cores), watch_(watch) {}
+    PlanRun(const PlanDocument& document, const ScratchFolder& scratch, int cores, CoreWatch& watch,
+            const std::atomic<bool>& stop)
+        : document_(document), scratch_(scratch), cores_(cores), watch_(watch), stop_(stop) {}
 
     Result<Row> compare(double seconds) {
         Row row;
@@ -168,7 +172,10 @@ class PlanRun {
         CoreWatch::Seen seen;
     };
 
+    static Error interrupted() { return {ErrorCode::Interrupted, "interrupted", "compare", ""}; }
+
     Status run(int steps) {
+        if (stop_) return interrupted();
         const std::string plan = scratch_.file("plan.json"), result = scratch_.file("result.json");
         if (const Status written = write_text_file(plan, plan_document_to_json(document_).dump(1)); !written)
             return written;
@@ -176,6 +183,7 @@ class PlanRun {
                                        {plan, "--steps", std::to_string(steps), "--trace",
                                         scratch_.file("trace.json"), "--result", result, "--quiet"});
         if (!ended) return ended.errors();
+        if (stop_ || ended->exit_code == exit_code(ErrorCode::Interrupted)) return interrupted();
         if (ended->exit_code != 0)
             return Error{ErrorCode::Failure, fmt::format("a rank ended with exit code {}", ended->exit_code),
                          summary(document_.plan), ""};
@@ -205,6 +213,7 @@ class PlanRun {
     const ScratchFolder& scratch_;
     int cores_;
     CoreWatch& watch_;
+    const std::atomic<bool>& stop_;
     Json result_;
 };
 
@@ -355,7 +364,9 @@ Result<std::vector<int>> parse_ranks(const std::string& text) {
     std::vector<int> ranks;
     for (std::size_t begin = 0; begin <= text.size();) {
         const std::size_t end = std::min(text.find(',', begin), text.size());
-        const int value = std::atoi(text.substr(begin, end - begin).c_str());
+        int value = 0;
+        const char* const last = text.data() + end;
+        if (std::from_chars(text.data() + begin, last, value).ptr != last) value = 0;
         if (value != 1 && value != 2 && value != 4 && value != 8)
             return Error{ErrorCode::Usage, "'" + text + "' is no list of 1, 2, 4 and 8", "--ranks",
                          "--ranks 1,2"};
@@ -385,11 +396,13 @@ int compare_plans(const ComparePlansOptions& options, Console& console) {
                                   : hash_text(profile_document_text(frozen));
     const auto plans = draw_plans(draw, fs::absolute(options.profile).string());
     if (!plans) return console.fail(plans.errors());
+    const InterruptGuard interrupt;
     const ScratchFolder scratch;
     CoreWatch watch;
     std::vector<Row> rows;
     for (const PlanDocument& plan : *plans) {
-        auto row = PlanRun(plan, scratch, profile->environment->cores, watch).compare(options.seconds_each);
+        auto row = PlanRun(plan, scratch, profile->environment->cores, watch, interrupt.flag())
+                       .compare(options.seconds_each);
         if (!row) return console.fail(row.errors());
         rows.push_back(std::move(*row));
         const Row& r = rows.back();

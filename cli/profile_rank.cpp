@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
+#include "cli/common/help.hpp"
 #include "cli/common/interrupt.hpp"
 #include "cli/common/parse.hpp"
 #include "cli/profile_flags.hpp"
@@ -52,7 +53,10 @@ Result<std::unique_ptr<Backend>> open_backend(const ProfileFlags& flags) {
 
 int run_profile_rank(const std::vector<std::string>& words, const OpenTransport& open) {
     Commands commands;
-    commands.push_back(std::make_unique<Command>("profile", "Measure this machine"));
+    commands.push_back(std::make_unique<Command>("profile", "Measure this machine, as one rank"));
+    commands.back()->details(
+        "trainwright profile starts the ranks on this machine; mpirun and srun --mpi=pmix start "
+        "them across nodes. Without --output the profile goes to my.profile.json.");
     ProfileFlags flags;
     flags.output = "my.profile.json";
     define_profile_flags(*commands.back(), flags);
@@ -61,6 +65,10 @@ int run_profile_rank(const std::vector<std::string>& words, const OpenTransport&
     all.insert(all.end(), words.begin(), words.end());
     Invocation invocation = parse_command_line(commands, all);
     Console& console = invocation.console;
+    if (invocation.help) {
+        console.out(command_help(*commands.back(), console.out_colour(), "trainwright-profile"));
+        return 0;
+    }
     if (!invocation.errors.empty()) return console.fail(invocation.errors);
     auto backend = open_backend(flags);
     if (!backend) return console.fail(backend.errors());

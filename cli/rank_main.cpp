@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
+#include "cli/common/help.hpp"
 #include "cli/common/load_plan.hpp"
 #include "cli/common/parse.hpp"
 #include "cli/common/stop_signals.hpp"
@@ -89,12 +90,19 @@ int fail(Transport* transport, Console& console, const Errors& errors) {
 int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
     Commands commands;
     commands.push_back(std::make_unique<Command>("run", "Run one rank of a plan"));
+    commands.back()->details(
+        "trainwright run starts the ranks of a plan on this machine; mpirun and srun --mpi=pmix "
+        "start them across nodes.");
     TrainFlags flags;
     define_train_flags(*commands.back(), flags, true);
     std::vector<std::string> all = {"run"};
     all.insert(all.end(), words.begin(), words.end());
     Invocation invocation = parse_command_line(commands, all);
     Console& console = invocation.console;
+    if (invocation.help) {
+        console.out(command_help(*commands.back(), console.out_colour(), "trainwright-exec"));
+        return 0;
+    }
     if (!invocation.errors.empty()) return console.fail(invocation.errors);
     const Result<TrainOptions> options = train_options(flags);
     if (!options) return console.fail(options.errors());
@@ -135,6 +143,9 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
             !written)
             return fail(transport->get(), console, written.errors());
     }
+    // The table went through std::cout, piece by piece.
+    if (!std::cout.flush())
+        return console.fail({Error{ErrorCode::Failure, "what was written to stdout got lost", "", ""}});
     return result->interrupted ? exit_code(ErrorCode::Interrupted) : 0;
 }
 

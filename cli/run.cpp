@@ -108,9 +108,11 @@ Result<RanksEnded> run_with_restarts(const RunCommandOptions& options, const Pla
     TrainFlags flags = options.flags;
     StartRanks how;
     how.end_when_asked = ends_when_asked(flags.train);
+    bool output_lost = false;
     while (true) {
         auto ended = start_ranks(world_size(document.plan), train_words(flags), how);
         if (!ended) return ended;
+        output_lost = ended->output_lost = output_lost || ended->output_lost;
         const bool died = ended->exit_code == exit_code(ErrorCode::Failure);
         if (!died || flags.attempt >= options.restarts) return ended;
         ++flags.attempt;
@@ -180,6 +182,9 @@ int run(const Command& command, RunCommandOptions& options, Console& console) {
         return console.fail({Error{ErrorCode::Failure, why(*ended), "",
                                    options.restarts == 0 ? "--restarts N goes on by itself" : ""}});
     }
+    if (ended->output_lost)
+        return console.fail({Error{ErrorCode::Failure, "what was written to stdout got lost", "",
+                                   "the run itself came to its end"}});
     if (!console.json) return 0;
     const Status told = print_report(result.path(), *document, console);
     return told ? 0 : console.fail(told.errors());

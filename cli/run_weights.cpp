@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "base/json.hpp"
 #include "base/si_format.hpp"
 #include "cli/run_documents_json.hpp"
+#include "models/formats/document_kinds.hpp"
 #include "models/formats/text_lines.hpp"
 #include "real_exec/checkpoint/checkpoint.hpp"
 #include "real_exec/checkpoint/checkpoint_json.hpp"
@@ -86,15 +88,16 @@ std::string bytes_text(std::uintmax_t bytes) {
     return format_bytes(static_cast<double>(bytes));
 }
 
-// The folder that holds it, and its step; a negative step: all of the folder's.
-std::pair<fs::path, std::int64_t> place_of(const fs::path& path) {
+// One checkpoint's own folder: by its name, also where saving it did not come to its end, or by its manifest,
+// also where somebody gave it another name.
+bool is_one_checkpoint(const fs::path& path) {
     const fs::path folder = path.filename().empty() ? path.parent_path() : path;
     const std::string name = folder.filename().string();
     if (name.starts_with("step-") && name.size() == 13 &&
         name.find_first_not_of("0123456789", 5) == std::string::npos)
-        return {folder.parent_path().empty() ? fs::path(".") : folder.parent_path(),
-                std::stoll(name.substr(5))};
-    return {path, -1};
+        return true;
+    const auto manifest = read_text_file(folder / "manifest.json");
+    return manifest && documents::schema_of(*manifest) == "trainwright/checkpoint";
 }
 
 std::uintmax_t bytes_below(const fs::path& folder) {
@@ -163,21 +166,22 @@ Result<DocumentSummary> describe_safetensors(const fs::path& path) {
 bool is_checkpoint_folder(const fs::path& path) {
     std::error_code failed;
     if (!fs::is_directory(path, failed)) return false;
-    const auto [folder, step] = place_of(path);
-    return step >= 0 || !checkpoint_steps(path).empty();
+    return is_one_checkpoint(path) || !checkpoint_steps(path).empty();
 }
 
 Result<DocumentSummary> describe_checkpoint(const fs::path& path) {
-    const auto [folder, only] = place_of(path);
-    std::vector<std::int64_t> steps = checkpoint_steps(folder);
-    if (only >= 0) steps = {only};
+    const bool one = is_one_checkpoint(path);
+    std::vector<fs::path> places;
+    if (one) places = {path};
+    for (const std::int64_t step : one ? std::vector<std::int64_t>{} : checkpoint_steps(path))
+        places.push_back(path / step_folder(step));
     DocumentSummary summary;
     summary.kind = "trainwright checkpoint";
     Errors errors;
     std::vector<std::string> whole;
-    for (const std::int64_t step : steps) {
-        const auto checkpoint = open_checkpoint(folder, step);
-        const std::uintmax_t bytes = bytes_below(folder / step_folder(step));
+    for (const fs::path& place : places) {
+        const auto checkpoint = open_checkpoint(place);
+        const std::uintmax_t bytes = bytes_below(place);
         const bool verifies = bytes <= static_cast<std::uintmax_t>(kVerifiedBytes);
         Errors found = checkpoint ? Errors{} : checkpoint.errors();
         if (checkpoint && whole.empty() && verifies) {
@@ -187,7 +191,7 @@ Result<DocumentSummary> describe_checkpoint(const fs::path& path) {
             errors.insert(errors.end(), found.begin(), found.end());
             continue;
         }
-        whole.push_back(std::to_string(step));
+        whole.push_back(std::to_string(checkpoint->state().step));
         if (whole.size() > 1) continue;
         TensorList weights, states;
         for (const Checkpoint::Entry& entry : checkpoint->entries()) {
@@ -196,8 +200,8 @@ Result<DocumentSummary> describe_checkpoint(const fs::path& path) {
             const bool weight = entry.kind == "weight" || entry.kind == "master";
             (weight ? weights : states).add(entry.name, safetensors_word(entry.dtype), shape);
         }
-        summary.title =
-            fmt::format("{} after step {}: {}", checkpoint->state().model, step, checkpoint->state().plan);
+        summary.title = fmt::format("{} after step {}: {}", checkpoint->state().model, whole.front(),
+                                    checkpoint->state().plan);
         add_state(summary, *checkpoint);
         summary.facts.emplace_back("weights",
                                    fmt::format("{} tensors, {} elements, {}", format_count(weights.tensors()),
@@ -213,7 +217,7 @@ Result<DocumentSummary> describe_checkpoint(const fs::path& path) {
         weights.append_to(summary);
     }
     if (whole.empty()) return errors;
-    if (only < 0) {
+    if (!one) {
         summary.facts.insert(summary.facts.begin() + 3,
                              {"checkpoints", fmt::format("after steps {}", fmt::join(whole, ", "))});
     }

@@ -5,8 +5,12 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
+#include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -102,6 +106,65 @@ class SpawnAttributes {
     posix_spawnattr_t attributes_{};
 };
 
+// A pipe from the ranks' stdout to this process's.
+class OutputRelay {
+  public:
+    OutputRelay() {
+        opened_ = ::pipe2(ends_.data(), O_CLOEXEC) == 0;
+        posix_spawn_file_actions_init(&actions_);
+        if (opened_) posix_spawn_file_actions_adddup2(&actions_, ends_[1], STDOUT_FILENO);
+    }
+    ~OutputRelay() {
+        posix_spawn_file_actions_destroy(&actions_);
+        for (const int end : ends_)
+            if (end >= 0) ::close(end);
+    }
+    OutputRelay(const OutputRelay&) = delete;
+    OutputRelay& operator=(const OutputRelay&) = delete;
+    [[nodiscard]] bool opened() const { return opened_; }
+    [[nodiscard]] const posix_spawn_file_actions_t* actions() const { return &actions_; }
+
+    // Until the last rank has closed its end. A reader that went away ends neither the run nor this process:
+    // the rest is dropped. False where anything was.
+    bool run() {
+        ::close(std::exchange(ends_[1], -1));
+        struct sigaction ignore {
+        }, before{};
+        ignore.sa_handler = SIG_IGN;
+        sigaction(SIGPIPE, &ignore, &before);
+        bool written = true;
+        std::array<char, 4096> piece{};
+        while (true) {
+            const ::ssize_t length = ::read(ends_[0], piece.data(), piece.size());
+            if (length < 0 && errno == EINTR) continue;
+            if (length <= 0) break;
+            written = written && write_all({piece.data(), static_cast<std::size_t>(length)});
+        }
+        sigaction(SIGPIPE, &before, nullptr);
+        return written;
+    }
+
+  private:
+    static bool write_all(std::string_view text) {
+        while (!text.empty()) {
+            const ::ssize_t length = ::write(STDOUT_FILENO, text.data(), text.size());
+            if (length >= 0) {
+                text.remove_prefix(static_cast<std::size_t>(length));
+            } else if (errno == EAGAIN) {
+                pollfd room{STDOUT_FILENO, POLLOUT, 0};
+                ::poll(&room, 1, -1);
+            } else if (errno != EINTR) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    std::array<int, 2> ends_ = {-1, -1};  // to be read, to be written
+    posix_spawn_file_actions_t actions_{};
+    bool opened_ = false;
+};
+
 }  // namespace
 
 Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words, const StartRanks& how) {
@@ -123,7 +186,12 @@ Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words,
     pid_t child = 0;
     const SignalsToRanks signals(how.end_when_asked, ranks == 1);
     const SpawnAttributes attributes(how.end_when_asked);
-    const int failed = posix_spawnp(&child, argv.front(), nullptr, attributes.get(), argv.data(), environ);
+    OutputRelay output;
+    if (!output.opened())
+        return Error{ErrorCode::Failure, fmt::format("no pipe to the ranks: {}", std::strerror(errno)), "",
+                     ""};
+    const int failed =
+        posix_spawnp(&child, argv.front(), output.actions(), attributes.get(), argv.data(), environ);
     if (failed != 0) {
         return Error{ErrorCode::Failure,
                      fmt::format("{} cannot be started: {}", all.front(), std::strerror(failed)), "",
@@ -131,11 +199,12 @@ Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words,
     }
     started = child;
     if (interrupted != 0) kill(child, SIGTERM);  // it came before there was anyone to tell
+    RanksEnded ended;
+    ended.output_lost = !output.run();
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     started = 0;
-    RanksEnded ended;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (code > 128 && code < 128 + 65) ended.signal = code - 128;  // mpirun's way to name a rank's signal
     if (interrupted != 0 || ended.signal == SIGINT) {

@@ -10,8 +10,9 @@ namespace tw::cli {
 
 // How a run's ranks ended.
 struct RanksEnded {
-    int exit_code = 0;  // of DESIGN's codes; what else happened counts as a failure (1)
-    int signal = 0;     // that ended a rank, where one did
+    int exit_code = 0;         // of DESIGN's codes; what else happened counts as a failure (1)
+    int signal = 0;            // that ended a rank, where one did
+    bool output_lost = false;  // what they wrote to stdout could not be written
 };
 
 struct StartRanks {
@@ -21,8 +22,9 @@ struct StartRanks {
     bool end_when_asked = false;
 };
 
-// By itself for one rank, through mpirun for several. Errors: a missing binary or mpirun, or a process that
-// cannot be started.
+// By itself for one rank, through mpirun for several. What ranks write to stdout passes through this process:
+// mpirun does not say where it gets lost. Errors: a missing binary or mpirun, or a process that cannot be
+// started.
 Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words, const StartRanks& how = {});
 
 }  // namespace tw::cli

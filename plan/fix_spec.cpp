@@ -112,10 +112,9 @@ std::string spec_of_label(std::string_view text) {
 class FixParser {
   public:
     Result<PlanConstraints> parse(std::string_view spec) {
-        if (split(spec, ',') != std::vector<std::string_view>{""}) {
-            for (const std::string_view item : split(spec, ','))
-                parse_item(item);
-        }
+        if (spec.empty()) return constraints_;
+        for (const std::string_view item : split(spec, ','))
+            parse_item(item);
         if (!errors_.empty()) return errors_;
         return constraints_;
     }

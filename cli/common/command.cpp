@@ -23,6 +23,14 @@ Status read_integer(const std::string& text, std::int64_t low, std::int64_t high
     return usage(fmt::format("'{}' is not a whole number from {} to {}", text, low, high));
 }
 
+// An empty text stands for "not given" inside: typed, it would be ignored.
+std::function<Status(const std::string&)> some_text(std::function<void(const std::string&)> take) {
+    return [take = std::move(take)](const std::string& text) -> Status {
+        if (text.empty()) return usage("is empty", "a value, or leave it out");
+        return take(text), ok();
+    };
+}
+
 std::function<Status(const std::string&)> one_of(std::vector<std::string> words, std::string& target) {
     return [&target, words = std::move(words)](const std::string& text) -> Status {
         if (std::find(words.begin(), words.end(), text) == words.end())
@@ -62,25 +70,19 @@ OptionSpec& Command::add(std::string name, std::string value, std::string help, 
 void Command::positional(std::string name, std::string& target, std::string help, Need need) {
     OptionSpec& spec = add(name, name, std::move(help), need);
     spec.positional = true;
-    spec.assign = [&target](const std::string& text) {
-        target = text;
-        return ok();
-    };
+    spec.assign = some_text([&target](const std::string& text) { target = text; });
 }
 
 void Command::positionals(std::string name, std::vector<std::string>& target, std::string help, Need need) {
     OptionSpec& spec = add(name, name, std::move(help), need);
     spec.positional = true;
     spec.repeated = true;
-    spec.assign = [&target](const std::string& text) {
-        target.push_back(text);
-        return ok();
-    };
+    spec.assign = some_text([&target](const std::string& text) { target.push_back(text); });
 }
 
 void Command::text(std::string name, std::string& target, std::string value, std::string help, Need need) {
     add(std::move(name), std::move(value), std::move(help), need).assign =
-        [&target](const std::string& text) -> Status { return target = text, ok(); };
+        some_text([&target](const std::string& text) { target = text; });
 }
 
 void Command::output(std::string name, std::string& target, std::string help) {

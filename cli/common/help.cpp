@@ -42,8 +42,8 @@ std::string label_of(const OptionSpec& option) {
     return out;
 }
 
-std::string usage_line(const Command& command) {
-    std::string out = "trainwright " + command.name();
+std::string usage_line(const Command& command, std::string_view program) {
+    std::string out = program.empty() ? "trainwright " + command.name() : std::string(program);
     bool optional = false;
     for (const OptionSpec& option : command.options()) {
         if (option.positional) {
@@ -95,9 +95,9 @@ std::string program_help(const Commands& commands, bool colour) {
     return out;
 }
 
-std::string command_help(const Command& command, bool colour) {
+std::string command_help(const Command& command, bool colour, std::string_view program) {
     std::string out = wrap(command.summary() + ".", kColumns, 0) + "\n";
-    out += heading("Usage", colour) + "  " + usage_line(command) + "\n";
+    out += heading("Usage", colour) + "  " + usage_line(command, program) + "\n";
     if (!command.details().empty()) out += "\n" + wrap(command.details(), kColumns, 0) + "\n";
     Rows arguments, options;
     for (const OptionSpec& option : command.options()) {

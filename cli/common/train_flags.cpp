@@ -98,6 +98,10 @@ Result<TrainOptions> train_options(const TrainFlags& flags) {
         errors.push_back(
             {ErrorCode::Usage, "there is no folder for checkpoints", "--every", "--checkpoint FOLDER"});
     }
+    if (options.watchdog_s <= 0) {
+        errors.push_back({ErrorCode::Usage, "0 s without anything happening would end every run",
+                          "--watchdog", "a time longer than a step takes; 120 s where not given"});
+    }
     if (flags.transport == "nccl" && flags.backend != "cuda") {
         errors.push_back({ErrorCode::Usage, "nccl carries what GPUs hold", "--transport",
                           "--backend cuda, or --transport mpi"});
@@ -130,6 +134,12 @@ Errors without_effect(const Command& command, const TrainFlags& flags, const Par
     of_sync("--density", "top-k");
     of_sync("--block", "8-bit");
     of_sync("--staleness", "ps-async");
+    if (plan.precision.compute != Precision::Fp16) {
+        for (const char* option : {"--loss-scale", "--loss-scale-window"})
+            useless(option,
+                    fmt::format("does nothing: the plan computes in {}", to_string(plan.precision.compute)),
+                    "a plan with --precision fp16");
+    }
     if (flags.train.dropout > 0 && !plan.dropout)
         useless("--dropout", "does nothing: the plan has none", "\"dropout\": true in the plan");
     return errors;

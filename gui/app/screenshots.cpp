@@ -106,11 +106,8 @@ bool save(const QPixmap& picture, const QString& path) {
     return image.save(path, "PNG", 0);  // 0: smallest
 }
 
-}  // namespace
-
-QString write_screenshots(MainWindow& window, const ScreenshotOptions& options, QStringList* written) {
-    const QDir folder(options.folder);
-    if (!folder.mkpath(".")) return QObject::tr("%1 cannot be made").arg(options.folder);
+// Opens, finds and runs what the pictures are of; what went wrong, or "".
+QString prepare(MainWindow& window, const ScreenshotOptions& options) {
     window.show();
     if (!options.files.isEmpty()) window.open(options.files);
     if (!settle(window, options.wait_s)) return QObject::tr("still busy after %1 s").arg(options.wait_s);
@@ -125,7 +122,20 @@ QString write_screenshots(MainWindow& window, const ScreenshotOptions& options, 
         if (!settle(window, options.wait_s))
             return QObject::tr("still running after %1 s").arg(options.wait_s);
     }
-    // Where nobody chose, the best plan is compared with the best of another schedule.
+    return {};
+}
+
+Errors refused_by(const Workbench& workbench) {
+    Errors errors;
+    for (const Problem& problem : workbench.problems())
+        if (problem.severity == Problem::Severity::Error)
+            errors.push_back({problem.code, problem.message.toStdString(), problem.where.toStdString(),
+                              problem.hint.toStdString()});
+    return errors;
+}
+
+// Where nobody chose, the best plan is compared with the best of another schedule.
+void choose_pins(MainWindow& window) {
     const auto& plans = window.workbench().plans();
     if (window.workbench().measured().empty() && plans.size() > 1 &&
         window.workbench().pinned(1) == nullptr) {
@@ -139,29 +149,43 @@ QString write_screenshots(MainWindow& window, const ScreenshotOptions& options, 
         window.workbench().pin(0, a);
         if (other->feasible()) window.workbench().pin(1, b);
     }
+}
+
+}  // namespace
+
+Screenshots write_screenshots(MainWindow& window, const ScreenshotOptions& options) {
+    Screenshots out;
+    const QDir folder(options.folder);
+    if (!folder.mkpath(".")) {
+        out.wrong = QObject::tr("%1 cannot be made").arg(options.folder);
+        return out;
+    }
+    out.wrong = prepare(window, options);
+    out.refused = refused_by(window.workbench());
+    if (!out.wrong.isEmpty()) return out;
+    choose_pins(window);
     if (window.workbench().shown().report) window.why()->what_if(0, 2);
     const auto take = [&](const QString& name) -> QString {
         if (!settle(window, options.wait_s))
             return QObject::tr("%1: still busy after %2 s").arg(name).arg(options.wait_s);
         const QString path = folder.filePath(name + ".png");
         if (!save(window.grab(), path)) return QObject::tr("%1 cannot be written").arg(path);
-        if (written != nullptr) written->append(path);
+        out.written.append(path);
         return {};
     };
-    QString wrong;
-    if (options.only.isEmpty() || options.only == "window") wrong = take("window");
+    if (options.only.isEmpty() || options.only == "window") out.wrong = take("window");
     for (Panel* panel : window.panels()) {
         const QString name = panel->objectName();
-        if (!wrong.isEmpty() || (!options.only.isEmpty() && options.only != name)) continue;
+        if (!out.wrong.isEmpty() || (!options.only.isEmpty() && options.only != name)) continue;
         // Alone there is room for the plans that cannot run, too; sums need a range.
         if (panel == window.plans()) window.plans()->set_show_infeasible(true);
         if (name == "range") choose_step(*window.timeline()->view());
         window.show_only(panel);
-        wrong = take(name);
+        out.wrong = take(name);
         if (panel == window.plans()) window.plans()->set_show_infeasible(false);
     }
     window.show_only(nullptr);
-    return wrong;
+    return out;
 }
 
 }  // namespace tw::gui

@@ -4,6 +4,8 @@
 #include <QString>
 #include <QStringList>
 
+#include "base/result.hpp"
+
 namespace tw::gui {
 
 class MainWindow;
@@ -17,9 +19,13 @@ struct ScreenshotOptions {
     int run_steps = 0;    // run the plan before (trainwright beside this program)
 };
 
-// Writes FOLDER/<view>.png of every view alone and FOLDER/window.png; returns what went wrong, or "".
-// `written` gets the names.
-QString write_screenshots(MainWindow& window, const ScreenshotOptions& options,
-                          QStringList* written = nullptr);
+struct Screenshots {
+    QStringList written;
+    QString wrong;   // why there are no more of them; "": these are all
+    Errors refused;  // what could not be opened, found or run; the pictures show the rest
+};
+
+// Writes FOLDER/<view>.png of every view alone and FOLDER/window.png.
+Screenshots write_screenshots(MainWindow& window, const ScreenshotOptions& options);
 
 }  // namespace tw::gui

@@ -129,7 +129,11 @@ void Workbench::start_search() {
             return [this, shared] {
                 search_text_ = QString::fromStdString(search_sentence(shared->statistics));
                 for (const std::string& reason : shared->missing)
-                    report({Problem::Severity::Error, "search", QString::fromStdString(reason), {}});
+                    report({Problem::Severity::Error,
+                            "search",
+                            QString::fromStdString(reason),
+                            {},
+                            ErrorCode::Infeasible});
                 // Cut short before it found any: what was there stays.
                 if (!shared->plans.empty() || !shared->statistics.interrupted)
                     set_found(std::move(shared->plans), std::move(shared->infeasible), true);
@@ -448,7 +452,7 @@ void Workbench::report(const Errors& errors, const QString& where) {
     for (const Error& error : errors) {
         const QString context = QString::fromStdString(error.context);
         report({Problem::Severity::Error, context.isEmpty() ? where : where + ": " + context,
-                QString::fromStdString(error.message), QString::fromStdString(error.hint)});
+                QString::fromStdString(error.message), QString::fromStdString(error.hint), error.code});
     }
 }
 

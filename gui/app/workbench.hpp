@@ -46,6 +46,7 @@ struct Problem {
     enum class Severity : unsigned char { Error, Warning, Note } severity = Severity::Error;
     QString where;  // the field, file or key
     QString message, hint;
+    ErrorCode code = ErrorCode::Failure;
 };
 
 // The plan that every view shows: the selected one, perhaps edited.

@@ -62,7 +62,11 @@ void Workbench::open(const QStringList& paths) {
         if (link.seconds >= 0 || link.rank >= 0) place_ = {link.seconds, link.rank};
         clear_problems(name);
         if (!QFileInfo::exists(link.path)) {
-            report({Problem::Severity::Error, name, tr("%1 does not exist").arg(link.path), {}});
+            report({Problem::Severity::Error,
+                    name,
+                    tr("%1 does not exist").arg(link.path),
+                    {},
+                    ErrorCode::Unreadable});
             continue;
         }
         // Each file has a channel of its own: several open side by side.

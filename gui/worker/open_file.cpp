@@ -10,7 +10,9 @@
 #include "models/formats/byte_stream.hpp"
 #include "models/formats/document.hpp"
 #include "models/formats/document_kinds.hpp"
+#include "models/hardware/cluster_json.hpp"
 #include "models/hardware/profile_document_json.hpp"
+#include "models/load_model.hpp"
 #include "plan/check_plan.hpp"
 #include "plan/trace/trace_json.hpp"
 
@@ -115,9 +117,15 @@ Opened open_text(std::string text, const std::string& path) {
         out.profile = std::make_shared<const ProfileDocument>(std::move(*profile));
     } else if (documents::is_cluster(text, name)) {
         out.kind = OpenedKind::Cluster;
+        const auto json = parse_json(text, path);
+        if (!json) return failed(out.kind, json.errors());
+        const auto cluster = cluster_from_json(*json, "");
+        if (!cluster) return failed(out.kind, cluster.errors());
     } else if (documents::is_model(text, name) || documents::is_layer_list(text, name) ||
                documents::is_hf_config(text, name) || documents::is_pipedream(text, name)) {
         out.kind = OpenedKind::Model;
+        const auto model = load_model_text(text, path);
+        if (!model) return failed(out.kind, model.errors());
     } else {
         auto summary = inspect_text(text, path);
         if (!summary) return failed(OpenedKind::Unknown, summary.errors());

@@ -22,6 +22,18 @@ std::size_t typical_step(const std::vector<StepAnalysis>& steps, int first) {
     return order[(order.size() - 1) / 2];
 }
 
+StepAnalysis predicted_step(const Trace& predicted) {
+    return analyze_steps(predicted).back();
+}
+
+StepAnalysis measured_step(const Trace& measured, const OverlayOptions& options) {
+    const std::vector<StepAnalysis> steps = analyze_steps(measured);
+    const bool chosen =
+        options.measured_step >= 0 && static_cast<std::size_t>(options.measured_step) < steps.size();
+    return steps[chosen ? static_cast<std::size_t>(options.measured_step)
+                        : typical_step(steps, options.first_measured_step)];
+}
+
 // What a rank does in [begin, end), with `begin` as time 0.
 RankTrace window(const RankTrace& rank, SimTime begin, SimTime end) {
     RankTrace out = rank;
@@ -98,15 +110,14 @@ void draw_end(SvgCanvas& canvas, const SvgFrame& frame, SimTime end, std::string
 
 }  // namespace
 
+double overlaid_seconds(const Trace& predicted, const Trace& measured, const OverlayOptions& options) {
+    const SimTime longer =
+        std::max(predicted_step(predicted).period(), measured_step(measured, options).period());
+    return to_seconds(longer).value;
+}
+
 std::string render_overlay(const Trace& predicted, const Trace& measured, const OverlayOptions& options) {
-    const std::vector<StepAnalysis> predicted_steps = analyze_steps(predicted),
-                                    measured_steps = analyze_steps(measured);
-    const StepAnalysis& p = predicted_steps.back();
-    const bool chosen =
-        options.measured_step >= 0 && static_cast<std::size_t>(options.measured_step) < measured_steps.size();
-    const StepAnalysis& m =
-        measured_steps[chosen ? static_cast<std::size_t>(options.measured_step)
-                              : typical_step(measured_steps, options.first_measured_step)];
+    const StepAnalysis p = predicted_step(predicted), m = measured_step(measured, options);
     Overlaid overlaid = overlay(predicted, p, measured, m, options.max_ranks);
     overlaid.trace.title = options.title.empty() ? measured.title : options.title;
 

@@ -20,6 +20,9 @@ struct OverlayOptions {
     std::string title;  // empty: the measurement's
 };
 
+// How long the longer one of the two steps takes that are drawn.
+double overlaid_seconds(const Trace& predicted, const Trace& measured, const OverlayOptions& options = {});
+
 // Ranks that the prediction lacks are left out. Deterministic.
 std::string render_overlay(const Trace& predicted, const Trace& measured, const OverlayOptions& options = {});
 

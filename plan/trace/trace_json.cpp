@@ -85,7 +85,9 @@ class TraceReader {
         read_schema(object, "trace", kVersion);
         trace.title = object.string_or("title", "");
         trace.origin = object.string("origin");
-        if (trace.origin != "simulated" && trace.origin != "measured" && !trace.origin.empty()) {
+        const Json* const origin = object.find("origin");
+        if (origin != nullptr && origin->is_string() && trace.origin != "simulated" &&
+            trace.origin != "measured") {
             object.error("origin",
                          fmt::format("'{}' is neither \"simulated\" nor \"measured\"", trace.origin));
         }

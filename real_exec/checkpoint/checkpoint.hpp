@@ -134,6 +134,8 @@ std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& folder);
 
 // Reads the manifest and the indexes and checks sizes and checksums of both, not yet of the pieces.
 Result<Checkpoint> open_checkpoint(const std::filesystem::path& folder, std::int64_t step);
+// The same of one checkpoint's own folder, whatever its name; one that names a step is of that step.
+Result<Checkpoint> open_checkpoint(const std::filesystem::path& path);
 
 struct FoundCheckpoint {
     std::optional<Checkpoint> checkpoint;  // none: the folder holds none at all

@@ -63,6 +63,17 @@ std::vector<ElementRun> packed_runs(const TensorRegion& region) {
     return runs;
 }
 
+// 20 of "step-00000020".
+std::optional<std::int64_t> named_step(const std::filesystem::path& path) {
+    const std::string name = (path.filename().empty() ? path.parent_path() : path).filename().string();
+    if (!name.starts_with("step-")) return std::nullopt;
+    std::int64_t step = 0;
+    const char* const end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + 5, end, step);
+    if (parsed.ec != std::errc{} || parsed.ptr != end || step < 0) return std::nullopt;
+    return step;
+}
+
 Result<std::string> read_index(const std::filesystem::path& path, const CheckpointManifest::Part& expected) {
     const auto text = read_text_file(path);
     if (!text) return text.errors();
@@ -257,20 +268,19 @@ std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& folder) 
     std::error_code error;
     for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
          at.increment(error)) {
-        const std::string name = at->path().filename().string();
-        if (!name.starts_with("step-")) continue;
-        std::int64_t step = 0;
-        const auto parsed = std::from_chars(name.data() + 5, name.data() + name.size(), step);
-        if (parsed.ec == std::errc{} && parsed.ptr == name.data() + name.size() && step >= 0)
-            steps.push_back(step);
+        if (const auto step = named_step(at->path())) steps.push_back(*step);
     }
     std::sort(steps.rbegin(), steps.rend());
     return steps;
 }
 
 Result<Checkpoint> open_checkpoint(const std::filesystem::path& folder, std::int64_t step) {
+    return open_checkpoint(folder / step_folder(step));
+}
+
+Result<Checkpoint> open_checkpoint(const std::filesystem::path& path) {
     auto state = std::make_shared<Checkpoint::State>();
-    state->path = folder / step_folder(step);
+    state->path = path;
     const std::filesystem::path manifest = state->path / "manifest.json";
     std::error_code error;
     if (!std::filesystem::exists(manifest, error))
@@ -281,8 +291,9 @@ Result<Checkpoint> open_checkpoint(const std::filesystem::path& folder, std::int
     auto parsed = manifest_from_text(*text, manifest.string());
     if (!parsed) return parsed.errors();
     state->manifest = std::move(*parsed);
-    if (state->manifest.state.step != step)
-        return unreadable(fmt::format("is of step {}", state->manifest.state.step), manifest.string());
+    const std::int64_t step = state->manifest.state.step;
+    if (named_step(path).value_or(step) != step)
+        return unreadable(fmt::format("is of step {}", step), manifest.string());
     for (int rank = 0; rank < static_cast<int>(state->manifest.parts.size()); ++rank)
         if (const Status opened = open_part(rank, *state); !opened) return opened.errors();
     if (const Status collected = collect_entries(*state); !collected) return collected.errors();

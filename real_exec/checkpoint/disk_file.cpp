@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/output_path.hpp"
+
 namespace tw {
 namespace {
 
@@ -69,19 +71,30 @@ Status DiskFile::append(std::string_view text) {
 }
 
 Status DiskFile::finish() {
-    if (::fsync(file_) != 0) return failed("cannot be flushed", errno);
+    // Pipes and devices have nothing to flush: EINVAL.
+    if (::fsync(file_) != 0 && errno != EINVAL) return failed("cannot be flushed", errno);
     const int closed = ::close(std::exchange(file_, -1));
     if (closed != 0) return failed("cannot be closed", errno);
     return ok();
 }
 
 Status write_durably(const std::filesystem::path& path, std::string_view text) {
-    const std::filesystem::path beside = path.string() + ".tmp";
+    return write_output(path, [&](DiskFile& file) { return file.append(text); });
+}
+
+Status write_output(const std::filesystem::path& path, const std::function<Status(DiskFile&)>& fill) {
+    const bool in_place = written_in_place(path);
+    const std::filesystem::path target = output_path(path);
+    const std::filesystem::path beside = in_place ? path : std::filesystem::path(target.string() + ".tmp");
     auto file = DiskFile::create(beside);
     if (!file) return file.errors();
-    if (const Status written = file->append(text); !written) return written;
-    if (const Status finished = file->finish(); !finished) return finished;
-    return rename_durably(beside, path);
+    Status written = fill(*file);
+    if (written) written = file->finish();
+    if (in_place) return written;
+    if (written) return rename_durably(beside, target);
+    std::error_code ignored;
+    std::filesystem::remove(beside, ignored);
+    return written;
 }
 
 Status rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {

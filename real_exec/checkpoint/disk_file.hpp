@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -22,7 +23,7 @@ class DiskFile {
 
     Status append(std::span<const std::byte> bytes);
     Status append(std::string_view text);
-    // Flushes to disk and closes.
+    // Flushes to disk, where there is one behind it, and closes.
     Status finish();
     [[nodiscard]] std::int64_t size() const { return size_; }
 
@@ -39,6 +40,9 @@ class DiskFile {
 
 // A whole small file: written beside, flushed, renamed.
 Status write_durably(const std::filesystem::path& path, std::string_view text);
+// A whole file where a user wants it, durable likewise: `fill` appends its content. Links are followed; a
+// pipe or a device is written as it is.
+Status write_output(const std::filesystem::path& path, const std::function<Status(DiskFile&)>& fill);
 // Renames, and flushes the folder of both.
 Status rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 

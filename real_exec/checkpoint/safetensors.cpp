@@ -58,17 +58,12 @@ Status write_safetensors(const std::filesystem::path& path, std::span<const Safe
     for (const SafetensorsSource& tensor : tensors)
         if (tensor.name == kMetadataName)
             return Error{ErrorCode::Failure, "is a name that the format keeps for itself", tensor.name, ""};
-    const std::filesystem::path beside = path.string() + ".tmp";
-    auto file = DiskFile::create(beside);
-    if (!file) return file.errors();
-    Status written = file->append(safetensors_head(tensors, metadata));
-    for (const SafetensorsSource& tensor : tensors)
-        if (written) written = file->append(tensor.bytes);
-    if (written) written = file->finish();
-    if (written) return rename_durably(beside, path);
-    std::error_code ignored;
-    std::filesystem::remove(beside, ignored);
-    return written;
+    return write_output(path, [&](DiskFile& file) {
+        Status written = file.append(safetensors_head(tensors, metadata));
+        for (const SafetensorsSource& tensor : tensors)
+            if (written) written = file.append(tensor.bytes);
+        return written;
+    });
 }
 
 Result<WeightFiles> WeightFiles::open(const std::filesystem::path& path) {

@@ -32,6 +32,18 @@ TEST(ParseJson, SaysWhere) {
     EXPECT_NE(deep.error().message.find("nested deeper than 64"), std::string::npos);
 }
 
+TEST(ParseJson, ANulByteIsNoEnd) {
+    using namespace std::string_literals;
+    for (const std::string& text :
+         {"{\"a\": 1}\n\0"s, "{\"a\": 1}\n\0 and more"s, "{\"a\":\n\0 1}"s, "\0"s, "[\"\n\0\"]"s}) {
+        const auto result = parse_json(text, "doc.json");
+        ASSERT_FALSE(result) << text;
+        EXPECT_EQ(result.error().message, "not a JSON document: a NUL byte");
+    }
+    EXPECT_EQ(parse_json("{}\n\0{}"s, "doc.json").error().context, "doc.json:2, byte 4");
+    EXPECT_TRUE(parse_json("[\"\\u0000\"]", "doc.json"));
+}
+
 TEST(ParseJson, DuplicatesAmongManyKeys) {
     std::string text = "{";
     for (int i = 0; i < 100'000; ++i)
@@ -99,6 +111,14 @@ TEST(JsonObject, IntegersOutsideInt64AreErrorsNotWraps) {
     EXPECT_EQ(object.integer_or("c", 7, 0, 100), 8);
     EXPECT_EQ(object.integer_or("d", 7, 0, 100), 7);
     EXPECT_EQ(errors.size(), 3U);
+}
+
+TEST(ReadSchema, AnEmptyOneIsWrong) {
+    const Json document = *parse_json(R"({"schema": "", "version": 1})", "");
+    Errors errors;
+    read_schema(JsonObject(document, "/cluster", errors), "cluster", 1);
+    ASSERT_EQ(errors.size(), 1U);
+    EXPECT_EQ(to_string(errors[0]), "/cluster/schema: is '', expected 'trainwright/cluster'");
 }
 
 TEST(ReadSchema, NamesBothKinds) {

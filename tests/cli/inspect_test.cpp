@@ -42,6 +42,13 @@ std::string fact(const DocumentSummary& summary, const std::string& name) {
     return "(none)";
 }
 
+// Of a tensor: 1.5F ends with 0x3f.
+void flip_last_byte(const fs::path& path) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('\x01');
+}
+
 StepResult step(std::int64_t number, double loss) {
     StepResult s;
     s.step = number;
@@ -174,17 +181,28 @@ TEST(Inspect, Checkpoints) {
     EXPECT_EQ(fact(all, "layers.0.w"), "F32 [2, 3]");
     const fs::path newest = options.folder / "step-00000004";
     EXPECT_EQ(described(newest.string()).title, all.title);
+    EXPECT_EQ(fact(described(newest.string()), "checksums"), "all fit");
+    // Under another name it is a checkpoint still, and what is damaged in it is found.
+    const fs::path renamed = folder.path() / "best";
+    fs::copy(newest, renamed, fs::copy_options::recursive);
+    EXPECT_TRUE(is_checkpoint_folder(renamed));
+    EXPECT_EQ(fact(described(renamed.string()), "checksums"), "all fit");
+    fs::copy(newest, folder.path() / "step-00000009", fs::copy_options::recursive);
+    const auto lying = describe_file((folder.path() / "step-00000009").string());
+    ASSERT_FALSE(lying);
+    EXPECT_EQ(lying.error().message, "is of step 4");
+    fs::remove_all(folder.path() / "step-00000009");
+    flip_last_byte(renamed / "rank-00000.safetensors");
+    const auto damaged = describe_file(renamed.string());
+    ASSERT_FALSE(damaged);
+    EXPECT_NE(damaged.error().message.find("is damaged"), std::string::npos) << damaged.error().message;
     EXPECT_EQ(described((newest / "manifest.json").string()).kind, "trainwright checkpoint manifest");
     EXPECT_EQ(fact(described((newest / "rank-00000.json").string()), "pieces"),
               "1 of kind moment1, 1 of kind weight");
     EXPECT_EQ(fact(described((newest / "rank-00000.safetensors").string()), "parameters"), "12");
 
     // A flipped bit: the one before is described, with a warning; alone it is refused.
-    {
-        std::fstream file(newest / "rank-00000.safetensors", std::ios::in | std::ios::out | std::ios::binary);
-        file.seekp(-1, std::ios::end);
-        file.put('\x01');
-    }
+    flip_last_byte(newest / "rank-00000.safetensors");
     const DocumentSummary rest = described(options.folder.string());
     EXPECT_EQ(rest.title, "gpt2-tiny after step 2: tp1 pp1 dp1");
     ASSERT_EQ(rest.warnings.size(), 1U);

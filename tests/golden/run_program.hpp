@@ -43,10 +43,11 @@ inline const std::filesystem::path& scratch_folder() {
 }
 
 // `arguments` as a shell reads them, run in tests/golden/inputs; no terminal, no colour.
-inline ProgramOutput run_program(const std::string& arguments, const std::string& environment = "") {
+inline ProgramOutput run_program(const std::string& arguments, const std::string& environment = "",
+                                 const std::string& program = "trainwright") {
     const auto out = scratch_folder() / "stdout", err = scratch_folder() / "stderr";
     const std::string command = "cd '" TW_SOURCE_DIR "/tests/golden/inputs' && (env -u NO_COLOR " +
-                                environment + " '" TW_BINARY_DIR "/bin/trainwright' " + arguments +
+                                environment + " '" TW_BINARY_DIR "/bin/" + program + "' " + arguments +
                                 ") </dev/null >'" + out.string() + "' 2>'" + err.string() + "'";
     const int status = std::system(command.c_str());
     return {read_file(out), read_file(err), WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};

@@ -221,10 +221,11 @@ TEST(Files, PicturesOfEveryViewHaveContent) {
     find_small_plans(window.workbench());
     ScreenshotOptions options;
     options.folder = folder.path();
-    QStringList written;
-    EXPECT_EQ(write_screenshots(window, options, &written).toStdString(), "");
-    EXPECT_EQ(written.size(), static_cast<qsizetype>(window.panels().size()) + 1);
-    for (const QString& path : written) {
+    const Screenshots taken = write_screenshots(window, options);
+    EXPECT_EQ(taken.wrong.toStdString(), "");
+    EXPECT_TRUE(taken.refused.empty());
+    EXPECT_EQ(taken.written.size(), static_cast<qsizetype>(window.panels().size()) + 1);
+    for (const QString& path : taken.written) {
         const QImage image(path);
         ASSERT_FALSE(image.isNull()) << path.toStdString();
         EXPECT_EQ(image.size(), QSize(1200, 800));

@@ -27,6 +27,21 @@ TEST(Contradictions, OptionsThatDoNothingAreRefused) {
         {"run tiny.json --dropout 0.1", "--dropout: does nothing: the plan has none"},
         {"run tiny.json --momentum 0.5", "--momentum: does nothing: the plan's optimizer is adam"},
         {"run tiny.json --inject kill:rank=7,step=1", "--inject: rank 7 is not there"},
+        {"run tiny.json --loss-scale 2", "--loss-scale: does nothing: the plan computes in bf16"},
+        {"run tiny.json --loss-scale-window 2",
+         "--loss-scale-window: does nothing: the plan computes in bf16"},
+        {"run tiny.json --watchdog 0", "--watchdog: 0 s without anything happening would end every run"},
+        {"schedule 1f1b -p 2 -m 4 --forward ''", "--forward: is empty"},
+        {"schedule 1f1b -p 2 -m 4 --backward ''", "--backward: is empty"},
+        {"schedule 1f1b -p 2 -m 4 --transfer ''", "--transfer: is empty"},
+        {"schedule pipedream -p 2 -m 4 --replicas ''", "--replicas: is empty"},
+        {"simulate ''", "PLAN: is empty"},
+        {"plan --model gpt2-tiny --cluster cpu:2 --global-batch 8 --fix ''", "--fix: is empty"},
+        {"plan --model gpt2-tiny --cluster cpu:2 --global-batch 8 --fix ' '", "--fix: '' is not of the form"},
+        {"compare tiny.json tiny.trace.json --svg - --zoom 1h..2h", "--zoom: '1h..2h' begins after the step"},
+        {"compare tiny.json tiny.trace.json --svg - --zoom -1ms..5ms",
+         "--zoom: '-1ms..5ms' begins before the step"},
+        {"compare tiny.json tiny.trace.json --svg - --zoom 5ms..5ms", "--zoom: '5ms..5ms' shows nothing"},
         {"launch tiny.json --to mpirun --momentum 0.5", "--momentum: does nothing"},
         {"launch tiny.json --to mpirun --partition gpu", "--partition: does nothing without --to slurm"},
         {"launch tiny.json --to slurm --hostfile hosts", "--hostfile: does nothing without --to mpirun"},
@@ -48,6 +63,61 @@ TEST(Contradictions, OptionsThatDoNothingAreRefused) {
         EXPECT_EQ(output.code, 2) << command << ": " << output.err;
         EXPECT_EQ(output.out, "") << command;
         EXPECT_NE(output.err.find(message), std::string::npos) << command << ": " << output.err;
+    }
+}
+
+TEST(Contradictions, AnEmptySchemaIsNone) {
+    const json plan = json::parse(test::read_file(TW_SOURCE_DIR "/tests/golden/inputs/tiny.json"));
+    const std::string path = scratch("schema.json");
+    for (const std::string pointer : {"/schema", "/model/document/schema", "/cluster/schema"}) {
+        json changed = plan;
+        changed[json::json_pointer(pointer)] = "";
+        test::write_file(path, changed.dump());
+        const ProgramOutput output = run_program("check " + path);
+        EXPECT_EQ(output.code, 5) << pointer;
+        EXPECT_NE(output.err.find(pointer + ": is '', expected 'trainwright/"), std::string::npos)
+            << output.err;
+    }
+    test::write_file(path, R"({"schema": "trainwright/cluster", "version": 1,
+                               "groups": [{"node": {"schema": "", "version": 1, "name": "n"}, "count": 1}]})");
+    const ProgramOutput node = run_program("plan --model gpt2-tiny --global-batch 8 --cluster " + path);
+    EXPECT_EQ(node.code, 5);
+    EXPECT_NE(node.err.find("/groups/0/node/schema: is '', expected 'trainwright/node'"), std::string::npos)
+        << node.err;
+}
+
+TEST(Contradictions, RanksOfRunsAndProfilesHelpToo) {
+    for (const auto& [program, said] : {std::pair{"trainwright-exec", "trainwright-exec PLAN [options]"},
+                                        std::pair{"trainwright-profile", "trainwright-profile [options]"}}) {
+        const ProgramOutput help = run_program("--help", "", program);
+        EXPECT_EQ(help.code, 0) << program;
+        EXPECT_EQ(help.err, "") << program;
+        EXPECT_NE(help.out.find(said), std::string::npos) << help.out;
+    }
+    const ProgramOutput none = run_program("none.json", "", "trainwright-exec");
+    EXPECT_EQ(none.code, 5);
+    EXPECT_EQ(none.err, "error: none.json: cannot be opened\n");
+    EXPECT_EQ(run_program("''", "", "trainwright-exec").code, 2);
+}
+
+// The reader is gone long before the last step: the run comes to its end, and its exit code says what is
+// missing.
+TEST(Contradictions, ARunWhoseOutputIsLostSaysSo) {
+    const std::string one = scratch("one.json"), trace = scratch("lost.trace.json"),
+                      err = scratch("lost.err"), code = scratch("lost.code");
+    ASSERT_EQ(
+        run_program("plan --model gpt2-tiny --cluster cpu:1 --global-batch 4 --seq-len 32 -o " + one).code,
+        0);
+    for (const std::string& plan : {one, std::string(TW_SOURCE_DIR "/tests/golden/inputs/tiny.json")}) {
+        const std::string command = "(" TW_BINARY_DIR "/bin/trainwright run " + plan +
+                                    " --steps 20 --trace " + trace + " 2>" + err + "; echo $? >" + code +
+                                    ") | true";
+        std::filesystem::remove(trace);
+        EXPECT_EQ(std::system(command.c_str()), 0);
+        EXPECT_EQ(test::read_file(code), "1\n") << plan;
+        EXPECT_NE(test::read_file(err).find("what was written to stdout got lost"), std::string::npos)
+            << test::read_file(err);
+        EXPECT_TRUE(std::filesystem::exists(trace)) << plan;
     }
 }
 

@@ -5,9 +5,11 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 BUDGET = "2s"
 ONLY = "copies,dispatch,point_to_point,collectives,busy_neighbours,overlap,gemm"
@@ -56,6 +58,14 @@ def main():
         shown = json.loads(run(trainwright, "profile", "show", profile, "--json").stdout)
         if not any(s["benchmark"] == "gemm" and s["predicted_points"] > 0 for s in shown["samples"]):
             sys.exit("profile show has no samples beside the fits")
+        # Ctrl-C between two plans or in a run: no failure of the ranks.
+        compare = subprocess.Popen([trainwright, "compare", "--plans", "20", "--profile", profile, "--each", "30s"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(4)
+        compare.send_signal(signal.SIGINT)
+        _, said = compare.communicate(timeout=120)
+        if compare.returncode != 130 or "error: compare: interrupted" not in said:
+            sys.exit(f"an interrupted comparison: exit code {compare.returncode}\n{said}")
         picture = run(trainwright, "profile", "show", profile, "--svg", "-").stdout
         if not picture.startswith("<svg") and "<svg" not in picture:
             sys.exit("no picture of samples and fits")

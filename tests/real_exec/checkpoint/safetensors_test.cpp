@@ -1,8 +1,10 @@
 #include "real_exec/checkpoint/safetensors.hpp"
 
 #include <fstream>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/json.hpp"
 #include "base/prng.hpp"
@@ -123,6 +125,32 @@ TEST(Safetensors, WritesWhatItReads) {
     const Status unknown = weights->read("layer.c", whole_region({3, 2}), DType::F32, got.data());
     ASSERT_FALSE(unknown);
     EXPECT_EQ(unknown.error().hint, "did you mean 'layer.a'?");
+}
+
+TEST(Safetensors, PipesAreWrittenInPlaceAndLinksFollowed) {
+    const TemporaryFolder folder;
+    const std::vector<float> values = {1, 2};
+    const std::vector<SafetensorsSource> tensors = {{"a", DType::F32, {2}, std::as_bytes(std::span(values))}};
+    const auto file = folder.path() / "model.safetensors", link = folder.path() / "link.safetensors",
+               pipe = folder.path() / "pipe";
+    std::filesystem::create_symlink("model.safetensors", link);
+    ASSERT_TRUE(write_safetensors(link, tensors));
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(file)));
+
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    std::string read;
+    std::thread reader([&] {
+        std::ifstream in(pipe, std::ios::binary);
+        read.assign(std::istreambuf_iterator<char>(in), {});
+    });
+    const Status written = write_safetensors(pipe, tensors);
+    reader.join();
+    EXPECT_TRUE(written) << to_string(written.errors());
+    EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+    std::ifstream in(file, std::ios::binary);
+    EXPECT_EQ(read, std::string(std::istreambuf_iterator<char>(in), {}));
+    EXPECT_FALSE(std::filesystem::exists(pipe.string() + ".tmp"));
 }
 
 TEST(Safetensors, NoTensorIsNamedAsTheMetadata) {
