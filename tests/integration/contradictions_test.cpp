@@ -236,7 +236,8 @@ TEST(Contradictions, TheMemoryOfAMixedClusterIsOneRanks) {
     }
     EXPECT_TRUE(one_rank) << simulated.out;
     EXPECT_NEAR(used / capacity, fullest, 0.01);
-    EXPECT_NE(found.out.find("(" + std::to_string(std::lround(100 * fullest)) + " %)"), std::string::npos)
+    EXPECT_NE(found.out.find("(" + std::to_string(static_cast<int>(100 * fullest)) + " %)"),
+              std::string::npos)
         << found.out;
 }
 
