@@ -54,7 +54,7 @@ const PlanChange* find(const std::vector<PlanChange>& changes, const std::string
 }
 
 TEST(PlanChanges, AreThoseThatThePlansFrameworkRuns) {
-    const auto environment = test::environment_of("gpt2-xl", "a100:8");
+    const auto environment = test::environment_of("llama3.2-1b", "a100:8");
     for (const TargetFramework target : {TargetFramework::Megatron, TargetFramework::Torchtitan,
                                          TargetFramework::DeepSpeed, TargetFramework::Accelerate}) {
         ParallelPlan base;
