@@ -175,9 +175,10 @@ int nothing_found(const PlanAnswer& answer, const Json& request, bool interrupte
                    "--time-limit", "more time, or more of the plan decided by --fix"}});
     }
     const bool none = answer.search.configurations == 0;
-    Errors errors{Error{ErrorCode::Infeasible,
-                        none ? "no plan is legal" : "no plan is feasible: " + search_sentence(answer.search),
-                        "plan", ""}};
+    Errors errors{
+        Error{ErrorCode::Infeasible,
+              none ? "no plan is legal" : "no plan is feasible: " + search_sentence(answer.search, false),
+              "plan", ""}};
     for (const std::string& reason : answer.missing)
         errors.push_back({ErrorCode::Infeasible, reason, "missing", ""});
     return console.fail(errors);

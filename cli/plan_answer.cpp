@@ -138,7 +138,7 @@ std::string tight_memory_sentence(const SimulationReport& report) {
         percent);
 }
 
-std::string search_sentence(const SearchStatistics& search) {
+std::string search_sentence(const SearchStatistics& search, bool found) {
     std::string text = fmt::format("{} configurations, {} simulated", format_count(search.configurations),
                                    format_count(search.simulated));
     std::string rules;
@@ -155,7 +155,7 @@ std::string search_sentence(const SearchStatistics& search) {
                             format_count(search.too_long), format_count(kMaxSearchedComputes));
     }
     const std::string wall = format_duration(search.wall_s);
-    if (search.proven_optimal) return text + ". Proven best, in " + wall + ".";
+    if (search.proven_optimal) return text + (found ? ". Proven best, in " : ". Proven, in ") + wall + ".";
     return text + (search.interrupted ? ". Cut short after " : ". Not proven best, after ") + wall + ".";
 }
 
