@@ -100,6 +100,19 @@ TEST(Training, HybridShardsAreSavedOnce) {
     }
 }
 
+TEST(Training, SaysWhenACheckpointLeavesNoSteps) {
+    const TemporaryFolder folder;
+    TrainOptions options = options_of(3);
+    options.checkpoint_folder = folder.path().string();
+    EXPECT_TRUE(run_threads(document_of({}), options).notes.empty());
+    TrainOptions resumed = options_of(3);
+    resumed.resume_folder = options.checkpoint_folder;
+    const TrainResult rest = run_threads(document_of({}), resumed);
+    EXPECT_TRUE(rest.steps.empty());
+    ASSERT_EQ(rest.notes.size(), 1U);
+    EXPECT_EQ(rest.notes.front(), "the checkpoint is of step 3: nothing is left of 3 steps");
+}
+
 // The two copies of tied embeddings meet after the last layer's gradients have arrived.
 TEST(Training, ZeroKeepsTiedEmbeddingsOfTwoStagesEqual) {
     for (const int zero : {1, 2, 3})
