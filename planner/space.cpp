@@ -160,6 +160,7 @@ std::vector<ChunkChoice> SearchSpace::chunks(const MeshChoice& mesh) const {
     }
     for (int v = 1; v == 1 || std::int64_t{v} * mesh.mesh.pp <= most; ++v) {
         if (v > 1 && mesh.mesh.pp == 1) break;
+        if (fix.vpp.any() && v > kMaxUnnamedVirtualStages) break;
         if (!fix.vpp.allows(v) || schedules(mesh, v).empty()) continue;
         const auto own = own_split(environment_.graph, request_.target, v * mesh.mesh.pp);
         if (own && own->empty()) continue;

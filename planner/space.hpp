@@ -43,6 +43,11 @@ inline constexpr std::int64_t kMaxSearchedComputes = std::int64_t{1} << 18;
 // take a millisecond each (32 microbatches on 4 ranks are 128).
 inline constexpr std::int64_t kMaxUnnamedCostDriven = 128;
 
+// Virtual stages a rank that are searched where vpp is not named: no published run that we know of has more
+// (Megatron-Bridge's performance summary: 24 for Qwen3 30B), and the bubble that more would save, (p - 1) /
+// (v m), is then below a 24th of GPipe's.
+inline constexpr int kMaxUnnamedVirtualStages = 24;
+
 std::vector<int> divisors_of(std::int64_t n);  // ascending
 
 class SearchSpace {

@@ -270,7 +270,11 @@ PhaseCost stage_cost(const std::vector<LayerCost>& layers, const std::vector<Sta
     PhaseCost total;
     const auto add = [&](const StageSegment& s) {
         const PhaseCost& one = layers[static_cast<std::size_t>(s.layer_class)].phase(s.recompute, opcode);
-        total.append(s.count == 1 ? one : one.repeated(s.count));
+        if (s.count == 1) {
+            total.append(one);
+        } else {
+            total.append(one.repeated(s.count));
+        }
     };
     if (opcode == Opcode::Forward) {
         for (const StageSegment& s : segments)
