@@ -23,12 +23,25 @@ ScheduleShape schedule_shape(const ParallelPlan& plan) {
     return shape;
 }
 
+static double gradient_element(const ParallelPlan& plan) {
+    return plan.precision.gradient_fp32 ? 4.0 : 2.0;
+}
+
 double bucket_bytes(const ParallelPlan& plan) {
     if (plan.bucket_bytes > 0) return plan.bucket_bytes;
     const FrameworkDefaults& defaults = framework_defaults(plan.framework);
-    if (defaults.bucket_parameters_per_dp > 0)
-        return 4.0 * std::max(40e6, defaults.bucket_parameters_per_dp * plan.mesh.dp);
+    if (defaults.bucket_parameters_per_dp > 0) {
+        return gradient_element(plan) * std::max(40e6, defaults.bucket_parameters_per_dp * plan.mesh.dp);
+    }
     return defaults.bucket_bytes;
+}
+
+double bucket_count(const ParallelPlan& plan, int stage, double parameters, double element_bytes) {
+    if (framework_defaults(plan.framework).bucket_parameters_per_dp > 0) {
+        if (stage > 0 || !plan.overlap.grad_reduce) return 1;
+        element_bytes = gradient_element(plan);
+    }
+    return parameters * element_bytes / bucket_bytes(plan);
 }
 
 LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& plan,
@@ -63,9 +76,9 @@ LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& pl
     }
     const bool in_chunks = options.overlap_grad_sync && !options.sync_every_microbatch;
     if (options.grad_sync != LoweringOptions::GradSync::None && in_chunks) {
-        const double element = plan.precision.gradient_fp32 ? 4.0 : 2.0;
-        for (const double p : parameters) {
-            const double buckets = p * element / bucket_bytes(plan);
+        for (std::size_t s = 0; s < parameters.size(); ++s) {
+            const double buckets =
+                bucket_count(plan, static_cast<int>(s), parameters[s], gradient_element(plan));
             options.buckets.push_back(
                 static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(buckets, 1.0, 8.0)))));
         }

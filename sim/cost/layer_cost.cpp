@@ -195,8 +195,8 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
     const double dense = static_cast<double>(work.dense_parameters);
     const double expert = static_cast<double>(work.expert_parameters);
     OpCost gather, gather_expert, scatter, scatter_expert, reduce;
-    const bool scatters = context.zero3 || context.scatter;
-    if (scatters && !context.free_axes.has(Axis::Dp)) {
+    const bool scatters = context.sharded.scatters;
+    if (context.sharded.any() && !context.free_axes.has(Axis::Dp)) {
         gather =
             collective(context, CollectiveKind::AllGather, dense * context.parameter_bytes, context.shard);
         scatter =
@@ -213,7 +213,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
     const auto copy = [&](double bytes_each) {
         Op op;
         op.body = MemoryOp{MemoryOpKind::Copy, bytes_each * (dense + expert)};
-        return bytes_each > 0 && scatters ? op_cost(context, op, 0) : OpCost{};
+        return bytes_each > 0 && context.sharded.any() ? op_cost(context, op, 0) : OpCost{};
     };
     const OpCost copy_out = copy(context.gather_copy_bytes), copy_in = copy(context.reduce_copy_bytes);
     const auto cost_of = [&](const Op& op) -> const OpCost& {
@@ -242,8 +242,11 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
             // backward_prefetch=BACKWARD_PRE, PyTorch's default and what FSDP2 does): on the one lane of
             // collectives a gather does not wait for the layer that runs. So each layer's phase has, behind
             // its gather, the reduction that the layer before it left.
-            const bool late = context.zero3 && !context.one_thread && opcode == Opcode::Backward;
-            if (context.zero3 && opcode != Opcode::BackwardWeight) {
+            const bool gathers = opcode == Opcode::Forward
+                                     ? context.sharded.gathers_forward
+                                     : context.sharded.gathers_backward && opcode != Opcode::BackwardWeight;
+            const bool late = gathers && scatters && !context.one_thread && opcode == Opcode::Backward;
+            if (gathers) {
                 builder.prefetch(gather, dense * context.parameter_bytes);
                 if (expert > 0) builder.prefetch(gather_expert, expert * context.parameter_bytes);
                 if (late) release();

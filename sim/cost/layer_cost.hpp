@@ -11,6 +11,7 @@
 #include "models/hardware/rank_order.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/parallel_plan.hpp"
+#include "plan/sharded_layers.hpp"
 #include "plan/stage_program/stage_program.hpp"
 #include "sim/cost/one_thread.hpp"
 #include "sim/cost/phase_cost.hpp"
@@ -30,10 +31,9 @@ struct CostContext {
     std::optional<OneThread> one_thread;  // set: kernels, dispatches and collectives take turns
     bool launch_blocking = false;         // the host waits for every kernel
     bool overlap_tp = false;              // tensor-parallel collectives run beside the GEMM that follows them
-    // ZeRO-3: each layer's parameters are gathered before use (prefetched) and its gradients scattered after
-    // its backward, over `shard`; with HSDP the shards are then reduced over `replica`.
-    bool zero3 = false;
-    bool scatter = false;                                 // the reduction alone, after each layer's backward
+    // A layer's parameters are gathered before use (prefetched) and its gradients scattered after its
+    // backward, over `shard`; with HSDP the shards are then reduced over `replica`.
+    ShardedLayers sharded;
     GroupPlacement shard, replica;                        // dense parameters
     GroupPlacement expert_shard;                          // expert parameters
     double parameter_bytes = 2;                           // of one gathered parameter

@@ -8,6 +8,7 @@
 #include "plan/frameworks/framework.hpp"
 #include "plan/gradient_sync/gradient_sync.hpp"
 #include "plan/lower_plan.hpp"
+#include "plan/sharded_layers.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/collectives/multiprocessors.hpp"
 #include "sim/cost/host_dispatch.hpp"
@@ -53,12 +54,14 @@ TransferCost PlanCost::transfer(Axis axis, CollectiveKind kind, double bytes, co
     return cost;
 }
 
-TransferCost PlanCost::bucketed(CollectiveKind kind, double bytes, const GroupPlacement& group,
-                                int node_group) const {
-    // The executor sends each chunk of gradients as it is.
-    if (!shapes_.empty() && shapes_.front()->executor)
-        return transfer(Axis::Dp, kind, bytes, group, node_group);
-    const double pieces = std::max(1.0, std::ceil(bytes / bucket_bytes(plan_)));
+TransferCost PlanCost::bucketed(CollectiveKind kind, int stage, double parameters, double element_bytes,
+                                const GroupPlacement& group) const {
+    const int node_group = plan_.stages[static_cast<std::size_t>(stage)].node_group;
+    const double bytes = parameters * element_bytes;
+    // The executor sends each chunk of gradients, and all parameters of a stage, as they are
+    // (real_exec/runtime/executor_sync.cpp).
+    if (framework_.own_executor) return transfer(Axis::Dp, kind, bytes, group, node_group);
+    const double pieces = std::max(1.0, std::ceil(bucket_count(plan_, stage, parameters, element_bytes)));
     TransferCost cost = transfer(Axis::Dp, kind, bytes / pieces, group, node_group);
     cost.seconds *= pieces;
     cost.sigma_s *= pieces;
@@ -235,7 +238,8 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
 
     const bool by_method = plan_.zero_stage == 0 && plan_.gradient_sync != "all-reduce";
     if (by_method) synchronise_by_method(c, group);
-    if (plan_.zero_stage < 3 && !by_method) {
+    const ShardedLayers sharded = sharded_layers(plan_);
+    if (!by_method && !(sharded.gathers_forward && sharded.scatters)) {
         const double wire = bytes_per_element(plan_.precision.gradient_reduce);
         const double element = bytes_per_element(plan_.precision.parameters);
         const auto add = [&](TransferCost& total, const TransferCost& more) {
@@ -250,13 +254,13 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
             if (parameters <= 0 || size <= 1) return;
             const GroupPlacement whole = placement_.group(axes);
             if (plan_.zero_stage == 0) {
-                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire, whole, group));
+                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, s, parameters, wire, whole));
                 return;
             }
             const int shard = plan_.zero_shard > 0 ? std::min(plan_.zero_shard, size) : size;
             const GroupPlacement inner = shard == size ? whole : placement_.shard_group(axes, shard);
             if (plan_.zero_stage == 1 && framework.zero1_by_tensor) {
-                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire, whole, group));
+                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, s, parameters, wire, whole));
                 const double senders = std::max(1.0, std::min(static_cast<double>(shard), tensors));
                 TransferCost updated = transfer(Axis::Dp, CollectiveKind::Broadcast,
                                                 parameters * element / senders, inner, group);
@@ -266,15 +270,13 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
                 add(c.parameter_gather, updated);
                 return;
             }
-            // The executor scatters each layer's gradients inside its backward (sim/cost/shape_cost.cpp).
-            if (!(shape.executor && plan_.zero_stage == 2))
-                add(c.gradient_sync,
-                    bucketed(CollectiveKind::ReduceScatter, parameters * wire, inner, group));
-            if (shard < size) {
-                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire / shard,
-                                              placement_.replica_group(axes, shard), group));
+            if (!sharded.scatters)
+                add(c.gradient_sync, bucketed(CollectiveKind::ReduceScatter, s, parameters, wire, inner));
+            if (!sharded.scatters && shard < size) {
+                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, s, parameters, wire / shard,
+                                              placement_.replica_group(axes, shard)));
             }
-            add(c.parameter_gather, bucketed(CollectiveKind::AllGather, parameters * element, inner, group));
+            add(c.parameter_gather, bucketed(CollectiveKind::AllGather, s, parameters, element, inner));
         };
         sync(c.dense_parameters, {Axis::Dp, Axis::Cp}, replicas);
         if (c.expert_parameters > 0) sync(c.expert_parameters, {Axis::Edp}, plan_.mesh.expert_dp());
@@ -284,7 +286,7 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
             replicas_group.nodes = (spec.replicas + node.devices - 1) / node.devices;
             replicas_group.per_node = std::min(spec.replicas, node.devices);
             add(c.gradient_sync,
-                bucketed(CollectiveKind::AllReduce, c.dense_parameters * wire, replicas_group, group));
+                bucketed(CollectiveKind::AllReduce, s, c.dense_parameters, wire, replicas_group));
         }
     }
 

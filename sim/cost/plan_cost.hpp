@@ -77,9 +77,9 @@ class PlanCost {
                                         const GroupPlacement& group, int node_group) const;
     // Gradients and parameters of a stage by the plan's registered method (plan/gradient_sync).
     void synchronise_by_method(StageCostSet& stage, int node_group) const;
-    // `bytes` in pieces of at most one bucket.
-    [[nodiscard]] TransferCost bucketed(CollectiveKind kind, double bytes, const GroupPlacement& group,
-                                        int node_group) const;
+    // So many parameters of the stage, of `element_bytes` each, in pieces of at most one bucket.
+    [[nodiscard]] TransferCost bucketed(CollectiveKind kind, int stage, double parameters,
+                                        double element_bytes, const GroupPlacement& group) const;
 
     const Environment& environment_;
     const ParallelPlan& plan_;
