@@ -5,6 +5,7 @@
 
 #include "plan/frameworks/framework.hpp"
 #include "plan/plan_order.hpp"
+#include "plan/sharded_layers.hpp"
 
 namespace tw {
 
@@ -44,6 +45,15 @@ double bucket_count(const ParallelPlan& plan, int stage, double parameters, doub
     return parameters * element_bytes / bucket_bytes(plan);
 }
 
+// Sharded gradients leave no room to accumulate whole ones (DeepSpeed ZeRO-2).
+bool syncs_every_microbatch(const ParallelPlan& plan) {
+    return plan.zero_stage == 2 && plan.microbatches > 1 && !fsdp_in_pipeline(plan);
+}
+
+bool gathers_beside_forward(const ParallelPlan& plan) {
+    return plan.overlap.param_gather || fsdp_in_pipeline(plan);
+}
+
 LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& plan,
                                  const std::vector<double>& parameters) {
     LoweringOptions options;
@@ -64,17 +74,17 @@ LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& pl
     // Experts that tensor parallel does not split have replicas where the dense layers have none.
     const bool replicas = plan.mesh.dp * plan.mesh.cp > 1 || (graph.experts > 0 && plan.mesh.expert_dp() > 1);
     options.overlap_grad_sync = plan.overlap.grad_reduce;
-    if (!replicas || plan.zero_stage == 3) {
+    const ShardedLayers sharded = sharded_layers(plan);
+    if (!replicas || sharded.all()) {
         options.grad_sync = LoweringOptions::GradSync::None;
     } else if (plan.zero_stage > 0) {
         options.grad_sync = LoweringOptions::GradSync::ReduceScatter;
-        // Sharded gradients leave no room to accumulate whole ones: they are scattered after every microbatch
-        // (DeepSpeed ZeRO-2, PyTorch FSDP SHARD_GRAD_OP).
-        options.sync_every_microbatch = plan.zero_stage == 2 && plan.microbatches > 1;
-        options.gather_params_after_step = true;
-        options.overlap_param_gather = plan.overlap.param_gather;
+        options.sync_every_microbatch = syncs_every_microbatch(plan);
+        options.gather_params_after_step = !sharded.gathers_forward;
+        options.overlap_param_gather = gathers_beside_forward(plan);
     }
-    const bool in_chunks = options.overlap_grad_sync && !options.sync_every_microbatch;
+    const bool in_chunks =
+        options.overlap_grad_sync && !options.sync_every_microbatch && !fsdp_in_pipeline(plan);
     if (options.grad_sync != LoweringOptions::GradSync::None && in_chunks) {
         for (std::size_t s = 0; s < parameters.size(); ++s) {
             const double buckets =

@@ -27,7 +27,9 @@ const GroupPlacement& placement(const CostContext& c, Axis axis) {
 OpCost collective(const CostContext& c, CollectiveKind kind, double bytes, const GroupPlacement& group) {
     OpCost cost;
     if (group.size <= 1 || bytes <= 0) return cost;
-    const CollectiveCost estimate = collective_cost(kind, bytes, group, *c.node, c.profile);
+    CollectiveOptions options;
+    options.oversubscription = group.pods > 1 ? c.oversubscription : 1.0;
+    const CollectiveCost estimate = collective_cost(kind, bytes, group, *c.node, c.profile, options);
     cost.seconds = estimate.seconds;
     cost.sigma_s = estimate.seconds * estimate.relative_sigma;
     cost.source = group.nodes > 1 ? ErrorSource::InterNode : ErrorSource::IntraNode;
@@ -194,7 +196,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
 
     const double dense = static_cast<double>(work.dense_parameters);
     const double expert = static_cast<double>(work.expert_parameters);
-    OpCost gather, gather_expert, scatter, scatter_expert, reduce;
+    OpCost gather, gather_expert, scatter, scatter_expert, reduce, reduce_expert;
     const bool scatters = context.sharded.scatters;
     if (context.sharded.any() && !context.free_axes.has(Axis::Dp)) {
         gather =
@@ -208,6 +210,9 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                                    context.expert_shard);
         scatter_expert = collective(context, CollectiveKind::ReduceScatter, expert * context.gradient_bytes,
                                     context.expert_shard);
+        reduce_expert = collective(context, CollectiveKind::AllReduce,
+                                   expert * context.gradient_bytes / std::max(1, context.expert_shard.size),
+                                   context.expert_replica);
     }
 
     const auto copy = [&](double bytes_each) {
@@ -237,6 +242,10 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                     builder.release(reduce, dense * context.gradient_bytes / std::max(1, context.shard.size));
                 }
                 if (expert > 0) builder.release(scatter_expert, expert * context.gradient_bytes);
+                if (expert > 0 && context.expert_replica.size > 1) {
+                    builder.release(reduce_expert,
+                                    expert * context.gradient_bytes / std::max(1, context.expert_shard.size));
+                }
             };
             // A backward gathers the next layer before it reduces the gradients of the one before (FSDP's
             // backward_prefetch=BACKWARD_PRE, PyTorch's default and what FSDP2 does): on the one lane of

@@ -24,6 +24,7 @@ struct CostContext {
     const NodeType* node = nullptr;
     int multiprocessors = 0;         // of the device; 0: kernels lose nothing to collectives beside them
     GroupPlacement tp, cp, ep, etp;  // of the collectives inside a layer
+    double oversubscription = 1;     // of the fabric between pods
     AxisSet free_axes = {};          // what-if: communication along these takes no time
     double dispatch_s = 0;           // host seconds of one dispatch (sim/cost/host_dispatch.hpp)
     HostCode host = HostCode::Kernels;
@@ -35,7 +36,7 @@ struct CostContext {
     // backward, over `shard`; with HSDP the shards are then reduced over `replica`.
     ShardedLayers sharded;
     GroupPlacement shard, replica;                        // dense parameters
-    GroupPlacement expert_shard;                          // expert parameters
+    GroupPlacement expert_shard, expert_replica;          // expert parameters
     double parameter_bytes = 2;                           // of one gathered parameter
     double gradient_bytes = 4;                            // of one reduced gradient
     double gather_copy_bytes = 0, reduce_copy_bytes = 0;  // moved by kernels, for each parameter

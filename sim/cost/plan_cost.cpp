@@ -54,20 +54,35 @@ TransferCost PlanCost::transfer(Axis axis, CollectiveKind kind, double bytes, co
     return cost;
 }
 
+double PlanCost::pieces(int stage, double parameters, double element_bytes) const {
+    // The executor sends each chunk of gradients, and all parameters of a stage, as they are
+    // (real_exec/runtime/executor_sync.cpp).
+    if (framework_.own_executor) return 1;
+    if (fsdp_in_pipeline(plan_)) {  // a layer at a time
+        const StageSpec& spec = plan_.stages[static_cast<std::size_t>(stage)];
+        return std::max(1, spec.last_layer - spec.first_layer);
+    }
+    return std::max(1.0, std::ceil(bucket_count(plan_, stage, parameters, element_bytes)));
+}
+
 TransferCost PlanCost::bucketed(CollectiveKind kind, int stage, double parameters, double element_bytes,
                                 const GroupPlacement& group) const {
     const int node_group = plan_.stages[static_cast<std::size_t>(stage)].node_group;
     const double bytes = parameters * element_bytes;
-    // The executor sends each chunk of gradients, and all parameters of a stage, as they are
-    // (real_exec/runtime/executor_sync.cpp).
-    if (framework_.own_executor) return transfer(Axis::Dp, kind, bytes, group, node_group);
-    const double pieces = std::max(1.0, std::ceil(bucket_count(plan_, stage, parameters, element_bytes)));
-    TransferCost cost = transfer(Axis::Dp, kind, bytes / pieces, group, node_group);
-    cost.seconds *= pieces;
-    cost.sigma_s *= pieces;
-    cost.taken_s *= pieces;
+    const double n = pieces(stage, parameters, element_bytes);
+    TransferCost cost = transfer(Axis::Dp, kind, bytes / n, group, node_group);
+    cost.seconds *= n;
+    cost.sigma_s *= n;
+    cost.taken_s *= n;
     cost.bytes = bytes;
     return cost;
+}
+
+double PlanCost::waited_gather(int s) const {
+    const StageCostSet& c = stage(s);
+    const double all = c.parameter_gather.seconds;
+    if (!gathers_beside_forward(plan_) || c.gather_pieces <= 1) return all;
+    return std::max(all / c.gather_pieces, all - to_seconds(c.forward.device_time()).value);
 }
 
 PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
@@ -194,8 +209,8 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     }
 
     const int replicas = plan_.mesh.dp * plan_.mesh.cp;
-    const int owners = plan_.zero_shard > 0 ? std::min(plan_.zero_shard, replicas) : replicas;
-    c.step_dispatches = step_dispatches(tensors, framework, plan_.zero_stage > 0 ? owners : 1);
+    c.step_dispatches =
+        step_dispatches(tensors, framework, plan_.zero_stage > 0 ? zero_shard_ranks(plan_).dense : 1);
 
     if (plan_.mesh.pp == 1 && s + 1 == plan_.stage_count())
         c.dense_parameters -= shared_table_parameters(environment_.graph, shape.shape);
@@ -239,9 +254,11 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     const bool by_method = plan_.zero_stage == 0 && plan_.gradient_sync != "all-reduce";
     if (by_method) synchronise_by_method(c, group);
     const ShardedLayers sharded = sharded_layers(plan_);
-    if (!by_method && !(sharded.gathers_forward && sharded.scatters)) {
+    if (!by_method && !sharded.all()) {
         const double wire = bytes_per_element(plan_.precision.gradient_reduce);
-        const double element = bytes_per_element(plan_.precision.parameters);
+        // FSDP gathers in the compute precision, whatever it stores.
+        const double element =
+            bytes_per_element(fsdp_in_pipeline(plan_) ? plan_.precision.compute : plan_.precision.parameters);
         const auto add = [&](TransferCost& total, const TransferCost& more) {
             total.seconds += more.seconds;
             total.sigma_s += more.sigma_s;
@@ -250,14 +267,14 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
             total.out_of_range |= more.out_of_range;
             if (more.seconds > 0) total.source = more.source, total.algorithm = more.algorithm;
         };
-        const auto sync = [&](double parameters, AxisSet axes, int size) {
+        const ShardRanks shard_ranks = zero_shard_ranks(plan_);
+        const auto sync = [&](double parameters, AxisSet axes, int size, int shard) {
             if (parameters <= 0 || size <= 1) return;
             const GroupPlacement whole = placement_.group(axes);
             if (plan_.zero_stage == 0) {
                 add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, s, parameters, wire, whole));
                 return;
             }
-            const int shard = plan_.zero_shard > 0 ? std::min(plan_.zero_shard, size) : size;
             const GroupPlacement inner = shard == size ? whole : placement_.shard_group(axes, shard);
             if (plan_.zero_stage == 1 && framework.zero1_by_tensor) {
                 add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, s, parameters, wire, whole));
@@ -276,10 +293,13 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
                 add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, s, parameters, wire / shard,
                                               placement_.replica_group(axes, shard)));
             }
+            if (sharded.gathers_forward) return;
+            c.gather_pieces = std::max(c.gather_pieces, pieces(s, parameters, element));
             add(c.parameter_gather, bucketed(CollectiveKind::AllGather, s, parameters, element, inner));
         };
-        sync(c.dense_parameters, {Axis::Dp, Axis::Cp}, replicas);
-        if (c.expert_parameters > 0) sync(c.expert_parameters, {Axis::Edp}, plan_.mesh.expert_dp());
+        sync(c.dense_parameters, {Axis::Dp, Axis::Cp}, replicas, shard_ranks.dense);
+        if (c.expert_parameters > 0)
+            sync(c.expert_parameters, {Axis::Edp}, plan_.mesh.expert_dp(), shard_ranks.expert);
         if (spec.replicas > 1) {  // PipeDream's replicated stage: its replicas are neighbours in rank order
             GroupPlacement replicas_group;
             replicas_group.size = replicas_group.per_node = spec.replicas;

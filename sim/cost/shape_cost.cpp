@@ -38,7 +38,8 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(w.padded_vocab);
     add_real(w.expert_imbalance);
     add(w.by_op);
-    for (const GroupPlacement* g : {&k.tp, &k.cp, &k.ep, &k.etp, &k.shard, &k.replica, &k.expert_shard}) {
+    for (const GroupPlacement* g :
+         {&k.tp, &k.cp, &k.ep, &k.etp, &k.shard, &k.replica, &k.expert_shard, &k.expert_replica}) {
         add(g->size);
         add(g->nodes);
         add(g->per_node);
@@ -83,11 +84,13 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
     if (plan.mesh.etp > 1) key.etp = placement.group({Axis::Etp});
     key.sharded = sharded_layers(plan);
     if (key.sharded.any()) {
-        const int group = plan.mesh.dp * plan.mesh.cp;
-        const int shard = plan.zero_shard > 0 ? plan.zero_shard : group;
-        key.shard = placement.shard_group({Axis::Dp, Axis::Cp}, shard);
-        key.replica = placement.replica_group({Axis::Dp, Axis::Cp}, shard);
-        if (graph.experts > 0) key.expert_shard = placement.group({Axis::Edp});
+        const ShardRanks shard = zero_shard_ranks(plan);
+        key.shard = placement.shard_group({Axis::Dp, Axis::Cp}, shard.dense);
+        key.replica = placement.replica_group({Axis::Dp, Axis::Cp}, shard.dense);
+        if (graph.experts > 0) {
+            key.expert_shard = placement.shard_group({Axis::Edp}, shard.expert);
+            key.expert_replica = placement.replica_group({Axis::Edp}, shard.expert);
+        }
     }
     key.overlap_tp = plan.overlap.tp;
     const FrameworkDefaults& defaults = framework_defaults(plan.framework);
@@ -107,6 +110,7 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
 
 std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environment, const ShapeKey& key) {
     std::vector<std::int64_t> flat_key = flat(key);
+    flat_key.push_back(std::bit_cast<std::int64_t>(environment.cluster.oversubscription));
     if (auto known = shapes_.find(flat_key); known && known->shape == key.shape) return known;
     CostContext context;
     context.profile = &environment.profile(key.node_group);
@@ -130,6 +134,8 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     context.shard = key.shard;
     context.replica = key.replica;
     context.expert_shard = key.expert_shard;
+    context.expert_replica = key.expert_replica;
+    context.oversubscription = environment.cluster.oversubscription;
     context.parameter_bytes = key.parameter_bytes;
     context.gradient_bytes = key.gradient_bytes;
     auto cost = std::make_shared<ShapeCost>();

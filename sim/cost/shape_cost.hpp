@@ -28,7 +28,7 @@ struct ShapeCost {
 // What of a plan decides a ShapeCost, comparable.
 struct ShapeKey {
     WorkShape shape;
-    GroupPlacement tp, cp, ep, etp, shard, replica, expert_shard;
+    GroupPlacement tp, cp, ep, etp, shard, replica, expert_shard, expert_replica;
     ShardedLayers sharded;
     bool overlap_tp = false, launch_blocking = false;
     int parameter_bytes = 2, gradient_bytes = 4;
