@@ -196,8 +196,11 @@ MemoryBase base_of(const Environment& environment, const ParallelPlan& plan, con
         f.activations = peak.activations;
         f.transient = peak.transient;
         f.weight_stash = peak.weight_stash;
-        for (const std::uint16_t s : profiles[r].stages)
+        for (const std::uint16_t s : profiles[r].stages) {
             f.loose = std::max(f.loose, footprint.stages[s].loose);
+            const HardwareProfile& profile = environment.profile(plan.stages[s].node_group);
+            f.outside = std::max(f.outside, profile.memory_outside_bytes);
+        }
         f.executor = costs.shape(0).executor;
         f.device = &rank_device(environment, plan, rank_of_stage, rank);
         f.capacity = environment.usable_memory(*f.device);

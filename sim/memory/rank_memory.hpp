@@ -17,6 +17,7 @@ struct RankFootprint {
     double activations = 0, transient = 0, weight_stash = 0;  // bytes, at the dynamic peak
     double loose = 0;                // bytes between the loss's tensors that no other tensor fits
     bool executor = false;           // gathered parameters and whole gradients are part of `transient`
+    double outside = 0;              // bytes of a process on processors beside what it allocates
     Device const* device = nullptr;  // the smallest that the rank uses
     double capacity = 0;             // what a plan may use of it
 };
