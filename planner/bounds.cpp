@@ -145,7 +145,8 @@ double MeshBounds::memory(const ChunkChoice& chunk, const ZeroChoice& zero) cons
 double MeshBounds::memory() const {
     ChunkChoice full;
     full.recompute = RecomputeMode::Full;
-    return memory(full, {3, 0}, holds_gradients_);
+    // FSDP in a pipeline holds more under ZeRO-3 than what shards the optimizer alone.
+    return std::min(memory(full, {1, 0}, holds_gradients_), memory(full, {3, 0}, holds_gradients_));
 }
 
 SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
