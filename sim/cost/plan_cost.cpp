@@ -216,11 +216,18 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
         c.dense_parameters -= shared_table_parameters(environment_.graph, shape.shape);
 
     const UpdateTraffic traffic = update_traffic(plan_, c.dense_parameters, c.expert_parameters);
-    const CurveEstimate update = memory_kernel(profile, MemoryOpKind::Optimizer, traffic.optimizer_bytes);
+    // What is offloaded is updated where it lies (DeepSpeed's DeepSpeedCPUAdam, csrc/adam/cpu_adam_impl.cpp;
+    // Megatron-LM core/optimizer/cpu_offloading: HybridDeviceOptimizer), behind the device's share.
+    const CurveEstimate update = memory_kernel(profile, MemoryOpKind::Optimizer,
+                                               (1 - plan_.offload_optimizer) * traffic.optimizer_bytes);
     const CurveEstimate norm = memory_kernel(profile, MemoryOpKind::Copy, traffic.gradient_norm_bytes);
     c.optimizer_s = update.seconds + norm.seconds;
     if (plan_.offload_optimizer > 0) {  // gradients down, parameters up
-        c.optimizer_s += plan_.offload_optimizer * traffic.offload_bytes / node.pcie_bandwidth.value;
+        const double host = node.host_memory_bandwidth.value > 0
+                                ? node.host_memory_bandwidth.value / node.devices
+                                : node.pcie_bandwidth.value;
+        c.optimizer_s += plan_.offload_optimizer *
+                         (traffic.offload_bytes / node.pcie_bandwidth.value + traffic.optimizer_bytes / host);
     }
     c.optimizer_sigma_s = update.seconds * update.sigma + norm.seconds * norm.sigma;
     if (framework.bucket_copy_bytes > 0 && plan_.mesh.dp * plan_.mesh.cp > 1) {

@@ -84,6 +84,12 @@ ModelStateBytes model_state_bytes(const ParallelPlan& plan, double dense, double
     return bytes;
 }
 
+double offloaded_bytes(const ParallelPlan& plan, double dense, double expert) {
+    const Element b = element_bytes(plan);
+    const double own = b.master > 0 ? b.master : b.parameter;
+    return plan.offload_optimizer * updated_parameters(plan, dense, expert) * (own + b.states + b.gradient);
+}
+
 std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double dense, double expert) {
     const Element b = element_bytes(plan);
     const Counts n = counts(plan, dense, expert);

@@ -116,6 +116,7 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
         if (!m.holds_gradients) m.reserved += in_blocks(m.states.gradients);
     }
     m.cached = m.reserved - blocks;
+    m.host = offloaded_bytes(plan, f.dense, f.expert);
 
     // Processors have no context and no communicators of NCCL.
     const double overhead = f.device->architecture == "cpu" ? f.outside : device_overhead(plan, *f.device);

@@ -20,6 +20,7 @@ struct RankFootprint {
     double outside = 0;              // bytes of a process on processors beside what it allocates
     Device const* device = nullptr;  // the smallest that the rank uses
     double capacity = 0;             // what a plan may use of it
+    double host_capacity = 0;        // its share of the node's memory; 0: unknown
 };
 
 // Two instants compete for the peak: while the compute instruction of the dynamic peak runs, gradients are
@@ -40,6 +41,7 @@ struct RankMemory {
     double cached = 0;
     double reserved = 0;
     double device = 0;  // as nvidia-smi shows
+    double host = 0;    // of the host's memory: what the optimizer offloads, and gradients to update it with
 };
 
 RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& footprint);

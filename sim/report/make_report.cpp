@@ -245,13 +245,23 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
                       totals[syncs].sync_bytes + totals[syncs].dp.bytes, totals[syncs].sync_algorithm);
 
     report.memory = memory_ledger(environment, plan, costs, lowered);
+    bool fits_devices = true;
     for (const StageMemory& m : report.memory) {
         report.peak_allocated_bytes = std::max(report.peak_allocated_bytes, m.peak_allocated_bytes);
         report.peak_reserved_bytes = std::max(report.peak_reserved_bytes, m.peak_reserved_bytes);
         report.peak_device_bytes = std::max(report.peak_device_bytes, m.device_bytes);
         report.fits &= m.fits();
+        fits_devices &= m.device_bytes <= m.capacity_bytes;
     }
-    if (!report.fits) {
+    for (const StageMemory& m : report.memory) {
+        if (m.fits_host()) continue;
+        report.warnings.push_back(
+            fmt::format("does not fit the host: {} offloaded by each device, {} its share",
+                        format_bytes(m.host_bytes, ByteUnit::Binary, 4),
+                        format_bytes(m.host_capacity_bytes, ByteUnit::Binary, 4)));
+        break;
+    }
+    if (!fits_devices) {
         const StageMemory& fullest = *fullest_rank(report);
         report.warnings.push_back(fmt::format("does not fit: {} needed, {} on the device",
                                               format_bytes(fullest.device_bytes, ByteUnit::Binary, 4),

@@ -206,6 +206,33 @@ TEST(ShardingCost, GradientsSentEveryMicrobatchAreReportedSo) {
                 4 * stage.gradient_sync.seconds + stage.parameter_gather.seconds, 1e-9);
 }
 
+// 2 sockets of 8 channels of DDR5-4800: 614.4 GB/s for 8 devices. Adam on the host reads the gradient, reads
+// and writes master weights and two states, and writes the copy: 30 bytes; 4 come down and 2 go up.
+TEST(ShardingCost, AnOffloadedOptimizerRunsAtTheHostsRate) {
+    Case c("llama3-8b", "h100:8", "megatron", mesh(8), 1);
+    c.plan.offload_optimizer = 1;
+    const StageCostSet stage = c.stage();
+    const double updated = stage.dense_parameters / 8;
+    const double norm = stage.dense_parameters * 4 + updated * 4;
+    Op op;
+    op.body = MemoryOp{MemoryOpKind::Copy, norm};
+    EXPECT_NEAR(
+        stage.optimizer_s,
+        updated * (30 / (614.4e9 / 8) + 6 / 55.4e9) + kernel_time(c.environment->profile(0), op).seconds,
+        0.01 * stage.optimizer_s);
+    EXPECT_DOUBLE_EQ(offloaded_bytes(c.plan, 8e9, 0), 1e9 * (4 + 8 + 4));
+    // A tenth of the host's memory does not hold it.
+    auto narrow = std::make_shared<Environment>(*c.environment);
+    narrow->cluster.groups.front().type.host_memory = Bytes(std::int64_t{100} << 30);
+    c.plan.recompute = RecomputeMode::Full;
+    c.plan.stages = uniform_partition(c.environment->graph, 1, RecomputeMode::Full);
+    EXPECT_TRUE(Simulator(c.environment).simulate(c.plan)->fits);
+    const auto report = Simulator(narrow).simulate(c.plan);
+    EXPECT_FALSE(report->fits);
+    ASSERT_FALSE(report->warnings.empty());
+    EXPECT_NE(report->warnings.front().find("does not fit the host"), std::string::npos);
+}
+
 TEST(ShardingCost, AShardOfTheGradientBufferIsCleared) {
     ParallelPlan plan;
     plan.mesh.dp = 8;
