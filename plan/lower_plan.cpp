@@ -5,6 +5,7 @@
 
 #include "plan/frameworks/framework.hpp"
 #include "plan/plan_order.hpp"
+#include "plan/sharded_layers.hpp"
 
 namespace tw {
 
@@ -23,12 +24,34 @@ ScheduleShape schedule_shape(const ParallelPlan& plan) {
     return shape;
 }
 
+static double gradient_element(const ParallelPlan& plan) {
+    return plan.precision.gradient_fp32 ? 4.0 : 2.0;
+}
+
 double bucket_bytes(const ParallelPlan& plan) {
     if (plan.bucket_bytes > 0) return plan.bucket_bytes;
     const FrameworkDefaults& defaults = framework_defaults(plan.framework);
-    if (defaults.bucket_parameters_per_dp > 0)
-        return 4.0 * std::max(40e6, defaults.bucket_parameters_per_dp * plan.mesh.dp);
+    if (defaults.bucket_parameters_per_dp > 0) {
+        return gradient_element(plan) * std::max(40e6, defaults.bucket_parameters_per_dp * plan.mesh.dp);
+    }
     return defaults.bucket_bytes;
+}
+
+double bucket_count(const ParallelPlan& plan, int stage, double parameters, double element_bytes) {
+    if (framework_defaults(plan.framework).bucket_parameters_per_dp > 0) {
+        if (stage > 0 || !plan.overlap.grad_reduce) return 1;
+        element_bytes = gradient_element(plan);
+    }
+    return parameters * element_bytes / bucket_bytes(plan);
+}
+
+// Sharded gradients leave no room to accumulate whole ones (DeepSpeed ZeRO-2).
+bool syncs_every_microbatch(const ParallelPlan& plan) {
+    return plan.zero_stage == 2 && plan.microbatches > 1 && !fsdp_in_pipeline(plan);
+}
+
+bool gathers_beside_forward(const ParallelPlan& plan) {
+    return plan.overlap.param_gather || fsdp_in_pipeline(plan);
 }
 
 LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& plan,
@@ -51,21 +74,21 @@ LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& pl
     // Experts that tensor parallel does not split have replicas where the dense layers have none.
     const bool replicas = plan.mesh.dp * plan.mesh.cp > 1 || (graph.experts > 0 && plan.mesh.expert_dp() > 1);
     options.overlap_grad_sync = plan.overlap.grad_reduce;
-    if (!replicas || plan.zero_stage == 3) {
+    const ShardedLayers sharded = sharded_layers(plan);
+    if (!replicas || sharded.all()) {
         options.grad_sync = LoweringOptions::GradSync::None;
     } else if (plan.zero_stage > 0) {
         options.grad_sync = LoweringOptions::GradSync::ReduceScatter;
-        // Sharded gradients leave no room to accumulate whole ones: they are scattered after every microbatch
-        // (DeepSpeed ZeRO-2, PyTorch FSDP SHARD_GRAD_OP).
-        options.sync_every_microbatch = plan.zero_stage == 2 && plan.microbatches > 1;
-        options.gather_params_after_step = true;
-        options.overlap_param_gather = plan.overlap.param_gather;
+        options.sync_every_microbatch = syncs_every_microbatch(plan);
+        options.gather_params_after_step = !sharded.gathers_forward;
+        options.overlap_param_gather = gathers_beside_forward(plan);
     }
-    const bool in_chunks = options.overlap_grad_sync && !options.sync_every_microbatch;
+    const bool in_chunks =
+        options.overlap_grad_sync && !options.sync_every_microbatch && !fsdp_in_pipeline(plan);
     if (options.grad_sync != LoweringOptions::GradSync::None && in_chunks) {
-        const double element = plan.precision.gradient_fp32 ? 4.0 : 2.0;
-        for (const double p : parameters) {
-            const double buckets = p * element / bucket_bytes(plan);
+        for (std::size_t s = 0; s < parameters.size(); ++s) {
+            const double buckets =
+                bucket_count(plan, static_cast<int>(s), parameters[s], gradient_element(plan));
             options.buckets.push_back(
                 static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(buckets, 1.0, 8.0)))));
         }

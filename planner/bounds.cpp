@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plan/frameworks/framework.hpp"
+#include "plan/lower_plan.hpp"
 #include "sim/memory/model_states.hpp"
 
 namespace tw {
@@ -144,7 +145,8 @@ double MeshBounds::memory(const ChunkChoice& chunk, const ZeroChoice& zero) cons
 double MeshBounds::memory() const {
     ChunkChoice full;
     full.recompute = RecomputeMode::Full;
-    return memory(full, {3, 0}, holds_gradients_);
+    // FSDP in a pipeline holds more under ZeRO-3 than what shards the optimizer alone.
+    return std::min(memory(full, {1, 0}, holds_gradients_), memory(full, {3, 0}, holds_gradients_));
 }
 
 SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
@@ -154,7 +156,9 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
     const auto time = [](double seconds) { return to_sim_time(Seconds(seconds)); };
     std::vector<SimTime> work(static_cast<std::size_t>(plan.mesh.pp), 0), bucket(work), lane(work);
     std::vector<UpdateBound> update(work.size());
-    const bool gathers = !plan.overlap.param_gather && schedule.boundary != StepBoundary::None;
+    const bool gathers = !gathers_beside_forward(plan) && schedule.boundary != StepBoundary::None;
+    // A rank's first forward waits for its own stage's gather, whichever of its stages begins.
+    std::vector<SimTime> first(work.size(), kNever);
     std::vector<SimTime> forward(stages), backward(stages);
     for (std::size_t s = 0; s < stages; ++s) {
         const StageCostSet& c = costs.stage(static_cast<int>(s));
@@ -173,9 +177,11 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
         work[r] = saturating_add(work[r], saturating_multiply(f + b - 8, plan.microbatches));
         if (!whole) continue;
         // The lane of data-parallel collectives is a resource too: ZeRO-2 uses it after every microbatch.
-        const std::int64_t times = plan.zero_stage == 2 ? plan.microbatches : 1;
+        const std::int64_t times = syncs_every_microbatch(plan) ? plan.microbatches : 1;
         lane[r] = saturating_add(lane[r], saturating_multiply(time(c.gradient_sync.seconds), times) - 8);
         update[r].add(time(c.optimizer_s), gathers ? time(c.parameter_gather.seconds) : 0);
+        const bool beside = gathers_beside_forward(plan) && schedule.boundary != StepBoundary::None;
+        first[r] = std::min(first[r], beside ? time(costs.waited_gather(static_cast<int>(s))) : 0);
         const int parts = chunks.empty() ? 1 : chunks[s];
         bucket[r] = std::max(bucket[r], time(c.gradient_sync.seconds / parts));
     }
@@ -188,7 +194,8 @@ SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
         whole && schedule.boundary == StepBoundary::Barrier ? time(costs.gradient_norm().seconds) : 0;
     SimTime bound = 0;
     for (std::size_t r = 0; r < work.size(); ++r) {
-        bound = std::max(bound, std::max(work[r], lane[r]) + update[r].time() + norm);
+        const SimTime begins = first[r] == kNever ? 0 : first[r];
+        bound = std::max(bound, std::max(begins + work[r], lane[r]) + update[r].time() + norm);
     }
     if (schedule.boundary != StepBoundary::Barrier) return bound;
     SimTime before = 0;

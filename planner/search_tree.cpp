@@ -50,8 +50,11 @@ PlanKind SearchTree::kind(const SearchNode& node, std::uint16_t schedule, std::u
 
 std::shared_ptr<const ShapeCost> SearchTree::shape(const MeshChoice& mesh, int node_group) const {
     const Environment& environment = simulator_.environment();
-    // A plan of the mesh with everything else at its default: enough for shapes and placement.
+    // A plan of the mesh with everything else at its default: enough for shapes and placement. Without ZeRO,
+    // whatever the framework's row has: a bound for all of the search's ZeRO stages counts no layer's
+    // gathers.
     ParallelPlan plan = request_.base;
+    plan.zero_stage = plan.zero_shard = 0;
     plan.mesh = mesh.mesh;
     plan.microbatch = mesh.microbatch;
     plan.seq_len = space_.seq_len();

@@ -111,9 +111,14 @@ Uncertainty step_uncertainty(const ParallelPlan& plan, const PlanCost& costs, co
         host[r] += m * to_seconds(c.forward.host_time() + c.backward.host_time()).value;
         dispatch[r] += m * (c.forward.dispatch_s + c.backward.dispatch_s);
         // Of an overlapped synchronisation the last chunk is left to wait for.
-        const double shown = plan.overlap.grad_reduce ? 1.0 / chunks[static_cast<std::size_t>(s)] : 1.0;
+        const double shown = plan.overlap.grad_reduce       ? 1.0 / chunks[static_cast<std::size_t>(s)]
+                             : syncs_every_microbatch(plan) ? m
+                                                            : 1.0;
         by_rank[r].add(c.gradient_sync.source, c.gradient_sync.sigma_s * shown);
-        by_rank[r].add(c.parameter_gather.source, c.parameter_gather.sigma_s);
+        // Of a gather beside the forward, what the forward waits for.
+        const double waited =
+            c.parameter_gather.seconds > 0 ? costs.waited_gather(s) / c.parameter_gather.seconds : 1.0;
+        by_rank[r].add(c.parameter_gather.source, c.parameter_gather.sigma_s * waited);
         busy[r] += m * to_seconds(c.forward.device_time() + c.backward.device_time()).value + c.optimizer_s;
     }
     Uncertainty result;

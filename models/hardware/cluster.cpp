@@ -183,6 +183,7 @@ NodeType part_of_node(NodeType type, int devices) {
     const double share = static_cast<double>(devices) / type.devices;
     if (type.nics > 0) type.nics = std::max(1, static_cast<int>(type.nics * share));
     type.host_memory = Bytes(static_cast<std::int64_t>(as_double(type.host_memory) * share));
+    type.host_memory_bandwidth = BytesPerSecond(type.host_memory_bandwidth.value * share);
     type.devices_per_tray = std::min(type.devices_per_tray, devices);
     type.devices = devices;
     // The devices kept are the first; a port that is gone with the others leaves them without one.

@@ -57,6 +57,7 @@ struct NodeType {
     bool nvls = false;              // in-switch reduction
     BytesPerSecond pcie_bandwidth;  // host to device, per device and direction
     Bytes host_memory;
+    BytesPerSecond host_memory_bandwidth;  // of all of a node's sockets together; 0: unknown
     double usd_per_device_hour = 0;        // 0: unknown
     std::vector<NearestNic> nearest_nics;  // of each device; empty: unknown
     std::string source;

@@ -202,12 +202,15 @@ NodeDefinition read_node(const Json& document, const std::string& pointer, bool 
     read_node_links(object, type);
     read_nearest_nics(object, type);
     type.host_memory = Bytes(object.integer_or("host_memory_bytes", 0, 0, kMaxMemory));
+    type.host_memory_bandwidth =
+        BytesPerSecond(object.number_or("host_memory_bandwidth_bytes_per_s", 0, 0, kMaxBandwidth));
     type.usd_per_device_hour = object.number_or("usd_per_device_hour", 0, 0, 1e6);
-    type.source = read_sources(
-        object,
-        {"link_bandwidth_bytes_per_s", "link_latency_s", "nics", "nic_bandwidth_bytes_per_s", "nic_latency_s",
-         "pcie_bandwidth_bytes_per_s", "host_memory_bytes", "usd_per_device_hour"},
-        !inline_definition, errors);
+    type.source =
+        read_sources(object,
+                     {"link_bandwidth_bytes_per_s", "link_latency_s", "nics", "nic_bandwidth_bytes_per_s",
+                      "nic_latency_s", "pcie_bandwidth_bytes_per_s", "host_memory_bytes",
+                      "host_memory_bandwidth_bytes_per_s", "usd_per_device_hour"},
+                     !inline_definition, errors);
     object.finish();
     return node;
 }
@@ -399,6 +402,7 @@ Json node_to_json(const NodeType& type, const Device& device) {
     if (type.nvls) object["nvls"] = true;
     put_number(object, "pcie_bandwidth_bytes_per_s", type.pcie_bandwidth.value);
     put_number(object, "host_memory_bytes", as_double(type.host_memory));
+    put_number(object, "host_memory_bandwidth_bytes_per_s", type.host_memory_bandwidth.value);
     put_number(object, "usd_per_device_hour", type.usd_per_device_hour);
     for (const NearestNic& near : type.nearest_nics)
         object["nearest_nics"].push_back(Json::array({near.nic, near.distance}));

@@ -109,6 +109,9 @@ struct FrameworkDefaults {
     bool fused_optimizer = true;  // one kernel reads and writes everything once
     double live_parameters = 0;   // ZeRO-3 keeps up to so many gathered; 0: a layer and the one prefetched
     int zero_stage = 0;
+    // ZeRO 2 and 3 are PyTorch's fully_shard without and with reshard_after_forward, layer by layer
+    // (plan/sharded_layers.hpp).
+    bool fsdp = false;
     double bucket_bytes = 25.0 * 1024 * 1024;
     double bucket_parameters_per_dp = 0;  // > 0: a bucket holds max(40e6, this * dp) gradients instead
 

@@ -51,6 +51,8 @@ constexpr std::array kFactsTorchtitan = {
                   "parallelize_llama.py, _save_list"},
     FrameworkFact{"compiled", "per transformer block where the run says so",
                   "torchtitan parallelize_llama.py, apply_compile"},
+    FrameworkFact{"bucket", "100 MiB, without ZeRO",
+                  "torchtitan parallelize_llama.py, apply_ddp: replicate(..., bucket_cap_mb=100)"},
     FrameworkFact{"vocab_divisor", "1", "torchtitan pads nothing"},
     FrameworkFact{"sequence_parallel", "where tp > 1", "torchtitan parallelize_llama.py, apply_tp"},
 };
@@ -68,6 +70,7 @@ constexpr FrameworkDefaults fsdp(std::string_view name, std::string_view version
     d.grad_accumulation_fused = false;
     d.fp32_parameters = true;
     d.zero_stage = 3;
+    d.fsdp = true;
     d.overlap_grad_reduce = true;
     d.overlap_param_gather = true;
     d.vocab_divisor = 1;
@@ -99,6 +102,7 @@ constexpr FrameworkDefaults torchtitan(std::string_view name, bool compiled) {
     d.gather_copy_bytes = 4;
     d.reduce_copy_bytes = 6;
     d.expandable_segments = d.stream_pools = true;
+    d.bucket_bytes = 100.0 * 1024 * 1024;
     d.sequence_parallel = true;
     d.facts = kFactsTorchtitan;
     return d;

@@ -15,6 +15,7 @@ constexpr std::array kFacts = {
         "grad_accumulation_fused", "no",
         "AccumulateGrad adds in a kernel of its own (torch/csrc/autograd/functions/accumulate_grad.h)"},
     FrameworkFact{"bucket", "25 MiB", "torch.nn.parallel.DistributedDataParallel, bucket_cap_mb"},
+    FrameworkFact{"fsdp", "ZeRO 2 and 3", "torch.distributed.fsdp: SHARD_GRAD_OP, FULL_SHARD"},
     FrameworkFact{"vocab_divisor", "1", "nothing pads"},
 };
 
@@ -38,6 +39,7 @@ constexpr FrameworkDefaults pytorch(std::string_view name, std::string_view vers
     d.autocast = true;
     d.host = HostCode::Eager;
     d.fp32_parameters = true;
+    d.fsdp = true;
     d.grad_accumulation_fused = false;
     d.gradient_buffer = false;
     d.overlap_grad_reduce = true;

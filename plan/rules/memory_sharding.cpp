@@ -1,6 +1,7 @@
 #include <string>
 
 #include "plan/rules/rule.hpp"
+#include "plan/sharded_layers.hpp"
 #include "plan/stage_partition.hpp"
 
 namespace tw {
@@ -42,6 +43,23 @@ void check_zero(const RuleContext& context, PlanCheck& check) {
                "dp * cp = " + std::to_string(group) + " is not a multiple of the shard group's " +
                    std::to_string(plan.zero_shard) + " ranks",
                nearest_legal("zero_shard", divisors(group), plan.zero_shard));
+    }
+    const bool divides = plan.zero_shard > 0 && plan.zero_stage > 0 && group % plan.zero_shard == 0;
+    if (divides && context.graph.experts > 0 && zero_shard_ranks(plan).expert == 0) {
+        std::vector<std::int64_t> legal;
+        ParallelPlan other;
+        other.mesh = plan.mesh;
+        other.framework = plan.framework;
+        for (const std::int64_t shard : divisors(group)) {
+            other.zero_shard = static_cast<int>(shard);
+            if (zero_shard_ranks(other).expert > 0) legal.push_back(shard);
+        }
+        refuse(context, check, PlanKnob::ZeroShard,
+               "the " + std::to_string(plan.mesh.expert_dp()) +
+                   " replicas of experts do not divide as shard groups of " +
+                   std::to_string(plan.zero_shard) + " ranks divide the dense layers' " +
+                   std::to_string(group),
+               nearest_legal("zero_shard", legal, plan.zero_shard));
     }
     if (plan.zero_shard > 0 && plan.zero_stage == 0) {
         refuse(context, check, PlanKnob::ZeroShard,

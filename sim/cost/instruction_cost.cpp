@@ -86,7 +86,7 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
         case Opcode::ReduceScatter:
             return wire(c.gradient_sync.seconds / parts);
         case Opcode::AllGather:
-            return wire(c.parameter_gather.seconds);
+            return wire(waited_gather(key.stage));
         case Opcode::Broadcast:
             return wire(c.parameter_gather.seconds);
         case Opcode::GradNorm:

@@ -27,7 +27,9 @@ const GroupPlacement& placement(const CostContext& c, Axis axis) {
 OpCost collective(const CostContext& c, CollectiveKind kind, double bytes, const GroupPlacement& group) {
     OpCost cost;
     if (group.size <= 1 || bytes <= 0) return cost;
-    const CollectiveCost estimate = collective_cost(kind, bytes, group, *c.node, c.profile);
+    CollectiveOptions options;
+    options.oversubscription = group.pods > 1 ? c.oversubscription : 1.0;
+    const CollectiveCost estimate = collective_cost(kind, bytes, group, *c.node, c.profile, options);
     cost.seconds = estimate.seconds;
     cost.sigma_s = estimate.seconds * estimate.relative_sigma;
     cost.source = group.nodes > 1 ? ErrorSource::InterNode : ErrorSource::IntraNode;
@@ -194,9 +196,9 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
 
     const double dense = static_cast<double>(work.dense_parameters);
     const double expert = static_cast<double>(work.expert_parameters);
-    OpCost gather, gather_expert, scatter, scatter_expert, reduce;
-    const bool scatters = context.zero3 || context.scatter;
-    if (scatters && !context.free_axes.has(Axis::Dp)) {
+    OpCost gather, gather_expert, scatter, scatter_expert, reduce, reduce_expert;
+    const bool scatters = context.sharded.scatters;
+    if (context.sharded.any() && !context.free_axes.has(Axis::Dp)) {
         gather =
             collective(context, CollectiveKind::AllGather, dense * context.parameter_bytes, context.shard);
         scatter =
@@ -208,12 +210,15 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                                    context.expert_shard);
         scatter_expert = collective(context, CollectiveKind::ReduceScatter, expert * context.gradient_bytes,
                                     context.expert_shard);
+        reduce_expert = collective(context, CollectiveKind::AllReduce,
+                                   expert * context.gradient_bytes / std::max(1, context.expert_shard.size),
+                                   context.expert_replica);
     }
 
     const auto copy = [&](double bytes_each) {
         Op op;
         op.body = MemoryOp{MemoryOpKind::Copy, bytes_each * (dense + expert)};
-        return bytes_each > 0 && scatters ? op_cost(context, op, 0) : OpCost{};
+        return bytes_each > 0 && context.sharded.any() ? op_cost(context, op, 0) : OpCost{};
     };
     const OpCost copy_out = copy(context.gather_copy_bytes), copy_in = copy(context.reduce_copy_bytes);
     const auto cost_of = [&](const Op& op) -> const OpCost& {
@@ -237,13 +242,20 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                     builder.release(reduce, dense * context.gradient_bytes / std::max(1, context.shard.size));
                 }
                 if (expert > 0) builder.release(scatter_expert, expert * context.gradient_bytes);
+                if (expert > 0 && context.expert_replica.size > 1) {
+                    builder.release(reduce_expert,
+                                    expert * context.gradient_bytes / std::max(1, context.expert_shard.size));
+                }
             };
             // A backward gathers the next layer before it reduces the gradients of the one before (FSDP's
             // backward_prefetch=BACKWARD_PRE, PyTorch's default and what FSDP2 does): on the one lane of
             // collectives a gather does not wait for the layer that runs. So each layer's phase has, behind
             // its gather, the reduction that the layer before it left.
-            const bool late = context.zero3 && !context.one_thread && opcode == Opcode::Backward;
-            if (context.zero3 && opcode != Opcode::BackwardWeight) {
+            const bool gathers = opcode == Opcode::Forward
+                                     ? context.sharded.gathers_forward
+                                     : context.sharded.gathers_backward && opcode != Opcode::BackwardWeight;
+            const bool late = gathers && scatters && !context.one_thread && opcode == Opcode::Backward;
+            if (gathers) {
                 builder.prefetch(gather, dense * context.parameter_bytes);
                 if (expert > 0) builder.prefetch(gather_expert, expert * context.parameter_bytes);
                 if (late) release();

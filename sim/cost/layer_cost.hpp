@@ -11,6 +11,7 @@
 #include "models/hardware/rank_order.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/parallel_plan.hpp"
+#include "plan/sharded_layers.hpp"
 #include "plan/stage_program/stage_program.hpp"
 #include "sim/cost/one_thread.hpp"
 #include "sim/cost/phase_cost.hpp"
@@ -23,6 +24,7 @@ struct CostContext {
     const NodeType* node = nullptr;
     int multiprocessors = 0;         // of the device; 0: kernels lose nothing to collectives beside them
     GroupPlacement tp, cp, ep, etp;  // of the collectives inside a layer
+    double oversubscription = 1;     // of the fabric between pods
     AxisSet free_axes = {};          // what-if: communication along these takes no time
     double dispatch_s = 0;           // host seconds of one dispatch (sim/cost/host_dispatch.hpp)
     HostCode host = HostCode::Kernels;
@@ -30,12 +32,11 @@ struct CostContext {
     std::optional<OneThread> one_thread;  // set: kernels, dispatches and collectives take turns
     bool launch_blocking = false;         // the host waits for every kernel
     bool overlap_tp = false;              // tensor-parallel collectives run beside the GEMM that follows them
-    // ZeRO-3: each layer's parameters are gathered before use (prefetched) and its gradients scattered after
-    // its backward, over `shard`; with HSDP the shards are then reduced over `replica`.
-    bool zero3 = false;
-    bool scatter = false;                                 // the reduction alone, after each layer's backward
+    // A layer's parameters are gathered before use (prefetched) and its gradients scattered after its
+    // backward, over `shard`; with HSDP the shards are then reduced over `replica`.
+    ShardedLayers sharded;
     GroupPlacement shard, replica;                        // dense parameters
-    GroupPlacement expert_shard;                          // expert parameters
+    GroupPlacement expert_shard, expert_replica;          // expert parameters
     double parameter_bytes = 2;                           // of one gathered parameter
     double gradient_bytes = 4;                            // of one reduced gradient
     double gather_copy_bytes = 0, reduce_copy_bytes = 0;  // moved by kernels, for each parameter

@@ -8,6 +8,7 @@
 #include "plan/frameworks/framework.hpp"
 #include "plan/gradient_sync/gradient_sync.hpp"
 #include "plan/lower_plan.hpp"
+#include "plan/sharded_layers.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/collectives/multiprocessors.hpp"
 #include "sim/cost/host_dispatch.hpp"
@@ -53,18 +54,35 @@ TransferCost PlanCost::transfer(Axis axis, CollectiveKind kind, double bytes, co
     return cost;
 }
 
-TransferCost PlanCost::bucketed(CollectiveKind kind, double bytes, const GroupPlacement& group,
-                                int node_group) const {
-    // The executor sends each chunk of gradients as it is.
-    if (!shapes_.empty() && shapes_.front()->executor)
-        return transfer(Axis::Dp, kind, bytes, group, node_group);
-    const double pieces = std::max(1.0, std::ceil(bytes / bucket_bytes(plan_)));
-    TransferCost cost = transfer(Axis::Dp, kind, bytes / pieces, group, node_group);
-    cost.seconds *= pieces;
-    cost.sigma_s *= pieces;
-    cost.taken_s *= pieces;
+double PlanCost::pieces(int stage, double parameters, double element_bytes) const {
+    // The executor sends each chunk of gradients, and all parameters of a stage, as they are
+    // (real_exec/runtime/executor_sync.cpp).
+    if (framework_.own_executor) return 1;
+    if (fsdp_in_pipeline(plan_)) {  // a layer at a time
+        const StageSpec& spec = plan_.stages[static_cast<std::size_t>(stage)];
+        return std::max(1, spec.last_layer - spec.first_layer);
+    }
+    return std::max(1.0, std::ceil(bucket_count(plan_, stage, parameters, element_bytes)));
+}
+
+TransferCost PlanCost::bucketed(CollectiveKind kind, int stage, double parameters, double element_bytes,
+                                const GroupPlacement& group) const {
+    const int node_group = plan_.stages[static_cast<std::size_t>(stage)].node_group;
+    const double bytes = parameters * element_bytes;
+    const double n = pieces(stage, parameters, element_bytes);
+    TransferCost cost = transfer(Axis::Dp, kind, bytes / n, group, node_group);
+    cost.seconds *= n;
+    cost.sigma_s *= n;
+    cost.taken_s *= n;
     cost.bytes = bytes;
     return cost;
+}
+
+double PlanCost::waited_gather(int s) const {
+    const StageCostSet& c = stage(s);
+    const double all = c.parameter_gather.seconds;
+    if (!gathers_beside_forward(plan_) || c.gather_pieces <= 1) return all;
+    return std::max(all / c.gather_pieces, all - to_seconds(c.forward.device_time()).value);
 }
 
 PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
@@ -191,18 +209,25 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     }
 
     const int replicas = plan_.mesh.dp * plan_.mesh.cp;
-    const int owners = plan_.zero_shard > 0 ? std::min(plan_.zero_shard, replicas) : replicas;
-    c.step_dispatches = step_dispatches(tensors, framework, plan_.zero_stage > 0 ? owners : 1);
+    c.step_dispatches =
+        step_dispatches(tensors, framework, plan_.zero_stage > 0 ? zero_shard_ranks(plan_).dense : 1);
 
     if (plan_.mesh.pp == 1 && s + 1 == plan_.stage_count())
         c.dense_parameters -= shared_table_parameters(environment_.graph, shape.shape);
 
     const UpdateTraffic traffic = update_traffic(plan_, c.dense_parameters, c.expert_parameters);
-    const CurveEstimate update = memory_kernel(profile, MemoryOpKind::Optimizer, traffic.optimizer_bytes);
+    // What is offloaded is updated where it lies (DeepSpeed's DeepSpeedCPUAdam, csrc/adam/cpu_adam_impl.cpp;
+    // Megatron-LM core/optimizer/cpu_offloading: HybridDeviceOptimizer), behind the device's share.
+    const CurveEstimate update = memory_kernel(profile, MemoryOpKind::Optimizer,
+                                               (1 - plan_.offload_optimizer) * traffic.optimizer_bytes);
     const CurveEstimate norm = memory_kernel(profile, MemoryOpKind::Copy, traffic.gradient_norm_bytes);
     c.optimizer_s = update.seconds + norm.seconds;
     if (plan_.offload_optimizer > 0) {  // gradients down, parameters up
-        c.optimizer_s += plan_.offload_optimizer * traffic.offload_bytes / node.pcie_bandwidth.value;
+        const double host = node.host_memory_bandwidth.value > 0
+                                ? node.host_memory_bandwidth.value / node.devices
+                                : node.pcie_bandwidth.value;
+        c.optimizer_s += plan_.offload_optimizer *
+                         (traffic.offload_bytes / node.pcie_bandwidth.value + traffic.optimizer_bytes / host);
     }
     c.optimizer_sigma_s = update.seconds * update.sigma + norm.seconds * norm.sigma;
     if (framework.bucket_copy_bytes > 0 && plan_.mesh.dp * plan_.mesh.cp > 1) {
@@ -235,9 +260,12 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
 
     const bool by_method = plan_.zero_stage == 0 && plan_.gradient_sync != "all-reduce";
     if (by_method) synchronise_by_method(c, group);
-    if (plan_.zero_stage < 3 && !by_method) {
+    const ShardedLayers sharded = sharded_layers(plan_);
+    if (!by_method && !sharded.all()) {
         const double wire = bytes_per_element(plan_.precision.gradient_reduce);
-        const double element = bytes_per_element(plan_.precision.parameters);
+        // FSDP gathers in the compute precision, whatever it stores.
+        const double element =
+            bytes_per_element(fsdp_in_pipeline(plan_) ? plan_.precision.compute : plan_.precision.parameters);
         const auto add = [&](TransferCost& total, const TransferCost& more) {
             total.seconds += more.seconds;
             total.sigma_s += more.sigma_s;
@@ -246,17 +274,17 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
             total.out_of_range |= more.out_of_range;
             if (more.seconds > 0) total.source = more.source, total.algorithm = more.algorithm;
         };
-        const auto sync = [&](double parameters, AxisSet axes, int size) {
+        const ShardRanks shard_ranks = zero_shard_ranks(plan_);
+        const auto sync = [&](double parameters, AxisSet axes, int size, int shard) {
             if (parameters <= 0 || size <= 1) return;
             const GroupPlacement whole = placement_.group(axes);
             if (plan_.zero_stage == 0) {
-                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire, whole, group));
+                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, s, parameters, wire, whole));
                 return;
             }
-            const int shard = plan_.zero_shard > 0 ? std::min(plan_.zero_shard, size) : size;
             const GroupPlacement inner = shard == size ? whole : placement_.shard_group(axes, shard);
             if (plan_.zero_stage == 1 && framework.zero1_by_tensor) {
-                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire, whole, group));
+                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, s, parameters, wire, whole));
                 const double senders = std::max(1.0, std::min(static_cast<double>(shard), tensors));
                 TransferCost updated = transfer(Axis::Dp, CollectiveKind::Broadcast,
                                                 parameters * element / senders, inner, group);
@@ -266,25 +294,26 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
                 add(c.parameter_gather, updated);
                 return;
             }
-            // The executor scatters each layer's gradients inside its backward (sim/cost/shape_cost.cpp).
-            if (!(shape.executor && plan_.zero_stage == 2))
-                add(c.gradient_sync,
-                    bucketed(CollectiveKind::ReduceScatter, parameters * wire, inner, group));
-            if (shard < size) {
-                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, parameters * wire / shard,
-                                              placement_.replica_group(axes, shard), group));
+            if (!sharded.scatters)
+                add(c.gradient_sync, bucketed(CollectiveKind::ReduceScatter, s, parameters, wire, inner));
+            if (!sharded.scatters && shard < size) {
+                add(c.gradient_sync, bucketed(CollectiveKind::AllReduce, s, parameters, wire / shard,
+                                              placement_.replica_group(axes, shard)));
             }
-            add(c.parameter_gather, bucketed(CollectiveKind::AllGather, parameters * element, inner, group));
+            if (sharded.gathers_forward) return;
+            c.gather_pieces = std::max(c.gather_pieces, pieces(s, parameters, element));
+            add(c.parameter_gather, bucketed(CollectiveKind::AllGather, s, parameters, element, inner));
         };
-        sync(c.dense_parameters, {Axis::Dp, Axis::Cp}, replicas);
-        if (c.expert_parameters > 0) sync(c.expert_parameters, {Axis::Edp}, plan_.mesh.expert_dp());
+        sync(c.dense_parameters, {Axis::Dp, Axis::Cp}, replicas, shard_ranks.dense);
+        if (c.expert_parameters > 0)
+            sync(c.expert_parameters, {Axis::Edp}, plan_.mesh.expert_dp(), shard_ranks.expert);
         if (spec.replicas > 1) {  // PipeDream's replicated stage: its replicas are neighbours in rank order
             GroupPlacement replicas_group;
             replicas_group.size = replicas_group.per_node = spec.replicas;
             replicas_group.nodes = (spec.replicas + node.devices - 1) / node.devices;
             replicas_group.per_node = std::min(spec.replicas, node.devices);
             add(c.gradient_sync,
-                bucketed(CollectiveKind::AllReduce, c.dense_parameters * wire, replicas_group, group));
+                bucketed(CollectiveKind::AllReduce, s, c.dense_parameters, wire, replicas_group));
         }
     }
 

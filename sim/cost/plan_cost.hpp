@@ -33,6 +33,7 @@ struct StageCostSet {
     double step_dispatches = 0;                          // of the host, for one update
     TransferCost gradient_sync;                          // all of the stage's gradients, once
     TransferCost parameter_gather;                       // ZeRO-1/2
+    double gather_pieces = 1;                            // collectives that it is made of
     double sync_memory_bytes =
         0;  // of a synchronisation other than all-reduce and ZeRO: error feedback, buffers
     TransferCost send_activation;  // to the next stage
@@ -60,6 +61,13 @@ class PlanCost {
     // Relative standard deviation of the host's time per dispatched operation.
     [[nodiscard]] double dispatch_sigma() const;
 
+    // Of a stage's gather of updated parameters, what the stage's first forward waits for, in seconds: all of
+    // it, or where it stands beside the forward, its first piece, and what of the others outlasts the
+    // forward. A layer waits for its own piece alone, which lets the next one go (Megatron-LM
+    // core/distributed/param_and_grad_buffer.py, finish_param_sync: next_param_gather_bucket_group; FSDP
+    // likewise, layer by layer).
+    [[nodiscard]] double waited_gather(int s) const;
+
     // What drives cost-driven generators.
     [[nodiscard]] StageCosts stage_costs() const;
 
@@ -77,9 +85,11 @@ class PlanCost {
                                         const GroupPlacement& group, int node_group) const;
     // Gradients and parameters of a stage by the plan's registered method (plan/gradient_sync).
     void synchronise_by_method(StageCostSet& stage, int node_group) const;
-    // `bytes` in pieces of at most one bucket.
-    [[nodiscard]] TransferCost bucketed(CollectiveKind kind, double bytes, const GroupPlacement& group,
-                                        int node_group) const;
+    // Into how many collectives the framework cuts so many parameters of the stage.
+    [[nodiscard]] double pieces(int stage, double parameters, double element_bytes) const;
+    // So many parameters of the stage, of `element_bytes` each, in pieces of at most one bucket.
+    [[nodiscard]] TransferCost bucketed(CollectiveKind kind, int stage, double parameters,
+                                        double element_bytes, const GroupPlacement& group) const;
 
     const Environment& environment_;
     const ParallelPlan& plan_;

@@ -38,14 +38,17 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(w.padded_vocab);
     add_real(w.expert_imbalance);
     add(w.by_op);
-    for (const GroupPlacement* g : {&k.tp, &k.cp, &k.ep, &k.etp, &k.shard, &k.replica, &k.expert_shard}) {
+    for (const GroupPlacement* g :
+         {&k.tp, &k.cp, &k.ep, &k.etp, &k.shard, &k.replica, &k.expert_shard, &k.expert_replica}) {
         add(g->size);
         add(g->nodes);
         add(g->per_node);
         add(g->pods);
         add_real(g->nic_share);
     }
-    add(k.zero3);
+    add(k.sharded.gathers_forward);
+    add(k.sharded.gathers_backward);
+    add(k.sharded.scatters);
     add(k.overlap_tp);
     add(k.launch_blocking);
     add(k.parameter_bytes);
@@ -59,7 +62,6 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add_real(k.host_extras.uninitialised);
     add(k.own_executor);
     add(k.crowded);
-    add(k.zero2);
     return key;
 }
 
@@ -80,14 +82,15 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
     if (plan.mesh.cp > 1) key.cp = placement.group({Axis::Cp});
     if (plan.mesh.ep > 1) key.ep = placement.group({Axis::Ep});
     if (plan.mesh.etp > 1) key.etp = placement.group({Axis::Etp});
-    key.zero3 = plan.zero_stage == 3;
-    key.zero2 = plan.zero_stage == 2 && framework_defaults(plan.framework).own_executor;
-    if (key.zero3 || key.zero2) {
-        const int group = plan.mesh.dp * plan.mesh.cp;
-        const int shard = plan.zero_shard > 0 ? plan.zero_shard : group;
-        key.shard = placement.shard_group({Axis::Dp, Axis::Cp}, shard);
-        key.replica = placement.replica_group({Axis::Dp, Axis::Cp}, shard);
-        if (graph.experts > 0) key.expert_shard = placement.group({Axis::Edp});
+    key.sharded = sharded_layers(plan);
+    if (key.sharded.any()) {
+        const ShardRanks shard = zero_shard_ranks(plan);
+        key.shard = placement.shard_group({Axis::Dp, Axis::Cp}, shard.dense);
+        key.replica = placement.replica_group({Axis::Dp, Axis::Cp}, shard.dense);
+        if (graph.experts > 0) {
+            key.expert_shard = placement.shard_group({Axis::Edp}, shard.expert);
+            key.expert_replica = placement.replica_group({Axis::Edp}, shard.expert);
+        }
     }
     key.overlap_tp = plan.overlap.tp;
     const FrameworkDefaults& defaults = framework_defaults(plan.framework);
@@ -107,6 +110,7 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
 
 std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environment, const ShapeKey& key) {
     std::vector<std::int64_t> flat_key = flat(key);
+    flat_key.push_back(std::bit_cast<std::int64_t>(environment.cluster.oversubscription));
     if (auto known = shapes_.find(flat_key); known && known->shape == key.shape) return known;
     CostContext context;
     context.profile = &environment.profile(key.node_group);
@@ -126,23 +130,24 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     context.launch_blocking = key.launch_blocking;
     context.gather_copy_bytes = key.gather_copy_bytes;
     context.reduce_copy_bytes = key.reduce_copy_bytes;
-    context.zero3 = key.zero3;
+    context.sharded = key.sharded;
     context.shard = key.shard;
     context.replica = key.replica;
     context.expert_shard = key.expert_shard;
+    context.expert_replica = key.expert_replica;
+    context.oversubscription = environment.cluster.oversubscription;
     context.parameter_bytes = key.parameter_bytes;
     context.gradient_bytes = key.gradient_bytes;
     auto cost = std::make_shared<ShapeCost>();
     cost->shape = key.shape;
     cost->executor = key.own_executor && runs_on_processors(environment.node_group(key.node_group).device);
+    if (key.own_executor && key.sharded.scatters) {
+        // Each layer's whole gradient is cleared before its backward, its shard added after
+        // (real_exec/runtime/layer_sharding.cpp).
+        context.reduce_copy_bytes = 4 + 12.0 / std::max(1, key.shard.size);
+    }
     if (cost->executor) {
         context.one_thread = one_thread(*context.profile, key.crowded);
-        context.scatter = key.zero2;
-        if (key.zero3 || key.zero2) {
-            // Each layer's whole gradient is cleared before its backward, its shard added after
-            // (real_exec/runtime/layer_sharding.cpp).
-            context.reduce_copy_bytes = 4 + 12.0 / std::max(1, key.shard.size);
-        }
         for (ExecutorLayer& layer : executor_layers(environment.graph, key.shape)) {
             cost->works.push_back(std::move(layer.work));
             cost->kept_for_weight_bytes.push_back(layer.kept_for_weight_bytes);

@@ -8,6 +8,7 @@
 #include "base/recent_cache.hpp"
 #include "models/hardware/placement.hpp"
 #include "plan/parallel_plan.hpp"
+#include "plan/sharded_layers.hpp"
 #include "sim/cost/layer_cost.hpp"
 #include "sim/environment.hpp"
 
@@ -27,8 +28,8 @@ struct ShapeCost {
 // What of a plan decides a ShapeCost, comparable.
 struct ShapeKey {
     WorkShape shape;
-    GroupPlacement tp, cp, ep, etp, shard, replica, expert_shard;
-    bool zero3 = false;
+    GroupPlacement tp, cp, ep, etp, shard, replica, expert_shard, expert_replica;
+    ShardedLayers sharded;
     bool overlap_tp = false, launch_blocking = false;
     int parameter_bytes = 2, gradient_bytes = 4;
     double gather_copy_bytes = 0, reduce_copy_bytes = 0;
@@ -37,7 +38,6 @@ struct ShapeKey {
     HostExtras host_extras = {};
     bool own_executor = false;  // the framework's; it takes effect on processors
     bool crowded = false;       // more than one rank: neighbours compute too
-    bool zero2 = false;         // with own_executor: each layer's backward scatters its gradients
     friend bool operator==(const ShapeKey&, const ShapeKey&) = default;
 };
 

@@ -40,6 +40,10 @@ double device_overhead(const ParallelPlan& plan, const Device& device) {
     for (const int size : {m.tp, m.cp, m.dp * m.cp, m.ep, m.etp}) {
         if (size < world) bytes += communicator(size);
     }
+    // Replicas of experts: a group of its own, whatever its size (Megatron-LM core/parallel_state.py,
+    // _EXPERT_DATA_PARALLEL_GROUP; layers that are not split among ep reduce with the dense ones:
+    // transformer/moe/experts.py, allreduce = not expert_parallel).
+    if (m.ep > 1) bytes += communicator(m.expert_dp());
     // A pipeline's neighbours.
     if (m.pp > 1) bytes += (m.pp > 2 ? 2 : 1) * kCommunicatorOfTwo;
     return bytes;

@@ -196,11 +196,19 @@ MemoryBase base_of(const Environment& environment, const ParallelPlan& plan, con
         f.activations = peak.activations;
         f.transient = peak.transient;
         f.weight_stash = peak.weight_stash;
-        for (const std::uint16_t s : profiles[r].stages)
+        for (const std::uint16_t s : profiles[r].stages) {
             f.loose = std::max(f.loose, footprint.stages[s].loose);
+            const HardwareProfile& profile = environment.profile(plan.stages[s].node_group);
+            f.outside = std::max(f.outside, profile.memory_outside_bytes);
+        }
         f.executor = costs.shape(0).executor;
         f.device = &rank_device(environment, plan, rank_of_stage, rank);
         f.capacity = environment.usable_memory(*f.device);
+        if (f.device->architecture != "cpu" && !profiles[r].stages.empty()) {
+            const int group = plan.stages[profiles[r].stages.front()].node_group;
+            const NodeType& node = environment.node_group(group).type;
+            f.host_capacity = as_double(node.host_memory) / node.devices;
+        }
         add_layers(environment.graph, plan, costs, rank_of_stage, rank, f);
         base.ranks.push_back(f);
         base.peak_instructions.push_back(peak.instruction);
@@ -272,6 +280,7 @@ MemoryTotals memory_totals(const ParallelPlan& plan, const MemoryBase& base) {
         totals.reserved = std::max(totals.reserved, m.reserved);
         totals.device = std::max(totals.device, m.device);
         totals.fits &= m.device <= footprint.capacity;
+        totals.fits &= footprint.host_capacity <= 0 || m.host <= footprint.host_capacity;
     }
     return totals;
 }
@@ -319,6 +328,8 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
         m.peak_reserved_bytes = n.reserved;
         m.device_bytes = n.device;
         m.capacity_bytes = f.capacity;
+        m.host_bytes = n.host;
+        m.host_capacity_bytes = f.host_capacity;
         if (!program.instructions.empty()) {
             const std::uint32_t at = base.peak_instructions[static_cast<std::size_t>(r)];
             m.peak_instant = fmt::format("rank {}, {}", r, to_string(program.instructions[at]));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "plan/frameworks/framework.hpp"
+#include "plan/sharded_layers.hpp"
 
 namespace tw {
 namespace {
@@ -15,11 +16,14 @@ struct Element {
 };
 
 // FSDP that keeps what it gathered from the forward to the backward (ZeRO-2; PyTorch fully_shard with
-// reshard_after_forward=False, FullyShardedDataParallel SHARD_GRAD_OP): fp32 shards, and all parameters in
-// the compute precision. Under autocast its cache is that copy.
+// reshard_after_forward=False, FullyShardedDataParallel SHARD_GRAD_OP), or for the whole step (in a
+// pipeline): shards, and all parameters in the compute precision. Under autocast its cache is that copy.
 bool keeps_gathered(const ParallelPlan& plan) {
-    return plan.zero_stage == 2 && plan.precision.parameters == Precision::Fp32 &&
-           framework_defaults(plan.framework).fp32_parameters;
+    return fsdp_in_pipeline(plan) || (plan.zero_stage == 2 && framework_defaults(plan.framework).fsdp);
+}
+
+bool shards_gradients(const ParallelPlan& plan) {
+    return plan.zero_stage >= 2 && !fsdp_in_pipeline(plan);
 }
 
 Element element_bytes(const ParallelPlan& plan) {
@@ -30,6 +34,7 @@ Element element_bytes(const ParallelPlan& plan) {
                      ? bytes_per_element(p.compute == Precision::Fp8 ? Precision::Bf16 : p.compute)
                      : 0;
     b.gradient = p.gradient_fp32 ? 4 : bytes_per_element(p.parameters);
+    if (fsdp_in_pipeline(plan)) b.gradient = bytes_per_element(p.gradient_reduce);
     b.master = p.master_weights && p.parameters != Precision::Fp32 && p.parameters != Precision::Tf32 ? 4 : 0;
     const double state = bytes_per_element(p.optimizer_states);
     switch (plan.optimizer) {
@@ -60,12 +65,8 @@ struct Counts {
 };
 
 Counts counts(const ParallelPlan& plan, double dense, double expert) {
-    const int replicas = plan.mesh.dp * plan.mesh.cp;
-    const int dense_shard = plan.zero_shard > 0 ? std::min(plan.zero_shard, replicas) : replicas;
-    const int expert_replicas = std::max(1, plan.mesh.expert_dp());
-    const int expert_shard =
-        plan.zero_shard > 0 ? std::min(plan.zero_shard, expert_replicas) : expert_replicas;
-    return {dense + expert, dense / dense_shard + expert / expert_shard, dense_shard};
+    const ShardRanks shard = zero_shard_ranks(plan);
+    return {dense + expert, dense / shard.dense + expert / std::max(1, shard.expert), shard.dense};
 }
 
 }  // namespace
@@ -77,10 +78,16 @@ ModelStateBytes model_state_bytes(const ParallelPlan& plan, double dense, double
     ModelStateBytes bytes;
     bytes.parameters = b.parameter * (plan.zero_stage >= sharded_parameters(plan) ? n.sharded : n.whole) +
                        b.gathered * n.whole;
-    bytes.gradients = b.gradient * (plan.zero_stage >= 2 ? n.sharded : n.whole);
+    bytes.gradients = b.gradient * (shards_gradients(plan) ? n.sharded : n.whole);
     bytes.master = b.master * on_device * (plan.zero_stage >= 1 ? n.sharded : n.whole);
     bytes.optimizer = b.states * on_device * (plan.zero_stage >= 1 ? n.sharded : n.whole);
     return bytes;
+}
+
+double offloaded_bytes(const ParallelPlan& plan, double dense, double expert) {
+    const Element b = element_bytes(plan);
+    const double own = b.master > 0 ? b.master : b.parameter;
+    return plan.offload_optimizer * updated_parameters(plan, dense, expert) * (own + b.states + b.gradient);
 }
 
 std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double dense, double expert) {
@@ -98,7 +105,7 @@ std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double d
     const double on_device = 1.0 - plan.offload_optimizer;
     add("parameters", bytes.parameters - b.gathered * n.whole, b.parameter, sharded_parameters(plan));
     add("gathered parameters", b.gathered * n.whole, b.gathered, kNeverSharded);
-    add("gradients", bytes.gradients, b.gradient, 2);
+    add("gradients", bytes.gradients, b.gradient, shards_gradients(plan) ? 2 : kNeverSharded);
     add("master weights", bytes.master, b.master * on_device, 1);
     add("optimizer states", bytes.optimizer, b.states * on_device, 1);
     return addends;
@@ -121,10 +128,12 @@ UpdateTraffic update_traffic(const ParallelPlan& plan, double dense, double expe
     double prepare = updated * b.gradient;
     if (plan.precision.compute == Precision::Fp16) prepare += 2 * updated * b.gradient;
     const FrameworkDefaults& defaults = framework_defaults(plan.framework);
-    if (defaults.gradient_buffer) prepare += (dense + expert) * b.gradient;
+    if (defaults.gradient_buffer) {
+        prepare += (shards_gradients(plan) ? updated : dense + expert) * b.gradient;
+    }
     // Without a buffer, ZeRO's optimizers copy the gradients into flat buckets and back (DeepSpeed
     // stage_1_and_2.py, allreduce_and_copy; InternEvo hybrid_zero_optim.py, unflatten_and_copy).
-    if (!defaults.gradient_buffer && (plan.zero_stage == 1 || plan.zero_stage == 2))
+    if (!defaults.gradient_buffer && (plan.zero_stage == 1 || (plan.zero_stage == 2 && !defaults.fsdp)))
         prepare += 4 * (dense + expert) * b.gradient;
     // One operation after the other (PyTorch 1.13 optim/adamw.py, _single_tensor_adamw): decay 8, each moment
     // 8 + 12, square root, quotient and epsilon 8 each, update 16; the compute copy 6 more.

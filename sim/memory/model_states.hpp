@@ -23,6 +23,8 @@ struct ModelStateBytes {
 // optimizer states, ZeRO-2 also gradients, ZeRO-3 also parameters, by dp * cp (experts: their own replicas),
 // or by zero_shard. FSDP's ZeRO-2 divides its fp32 parameters too and holds a whole copy to compute with.
 ModelStateBytes model_state_bytes(const ParallelPlan& plan, double dense, double expert);
+// Of the host's memory: master weights (or parameters), states and gradients of the share that is offloaded.
+double offloaded_bytes(const ParallelPlan& plan, double dense, double expert);
 // The same with names and formulas.
 std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double dense, double expert);
 

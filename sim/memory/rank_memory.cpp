@@ -5,6 +5,7 @@
 
 #include "plan/frameworks/framework.hpp"
 #include "plan/lower_plan.hpp"
+#include "plan/sharded_layers.hpp"
 #include "sim/memory/device_overhead.hpp"
 #include "sim/memory/segment_pool.hpp"
 
@@ -49,14 +50,17 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
     m.states = model_state_bytes(plan, f.dense, f.expert);
     // Megatron's buckets are views of its gradient buffer; ZeRO's optimizers flatten theirs even for one
     // replica.
-    const bool flattens = plan.zero_stage < 3 ? replicas > 1 || plan.zero_stage > 0 : d.live_parameters > 0;
+    // FSDP's are its layers.
+    const bool by_layer = plan.zero_stage == 3 || (plan.zero_stage == 2 && d.fsdp);
+    const bool flattens = by_layer ? d.live_parameters > 0 : replicas > 1 || plan.zero_stage > 0;
     if (flattens && !d.gradient_buffer) {
         m.buckets = std::min(d.buckets_in_flight * bucket_bytes(plan), (f.dense + f.expert) * 4.0);
     }
-    if (plan.zero_stage == 2 && !f.executor)
+    const bool whole = fsdp_in_pipeline(plan);  // parameters and gradients are
+    if (plan.zero_stage == 2 && !f.executor && !whole)
         m.unsharded_gradients =
             std::max(f.largest_block, f.outside_blocks) * (plan.precision.gradient_fp32 ? 4.0 : 2.0);
-    if (plan.zero_stage == 3 && !f.executor) {
+    if (plan.zero_stage == 3 && !f.executor && !whole) {
         // The layer in use, the one prefetched, and what belongs to no layer: that is gathered for the whole
         // pass (torch/distributed/fsdp: the root is not resharded after the forward).
         const double live = d.live_parameters > 0 ? std::min(d.live_parameters, f.dense + f.expert)
@@ -112,8 +116,10 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
         if (!m.holds_gradients) m.reserved += in_blocks(m.states.gradients);
     }
     m.cached = m.reserved - blocks;
+    m.host = offloaded_bytes(plan, f.dense, f.expert);
 
-    const double overhead = device_overhead(plan, *f.device);
+    // Processors have no context and no communicators of NCCL.
+    const double overhead = f.device->architecture == "cpu" ? f.outside : device_overhead(plan, *f.device);
     m.device = std::max(blocks + overhead, std::min(m.reserved + overhead, f.capacity));
     return m;
 }

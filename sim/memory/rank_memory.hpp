@@ -17,8 +17,10 @@ struct RankFootprint {
     double activations = 0, transient = 0, weight_stash = 0;  // bytes, at the dynamic peak
     double loose = 0;                // bytes between the loss's tensors that no other tensor fits
     bool executor = false;           // gathered parameters and whole gradients are part of `transient`
+    double outside = 0;              // bytes of a process on processors beside what it allocates
     Device const* device = nullptr;  // the smallest that the rank uses
     double capacity = 0;             // what a plan may use of it
+    double host_capacity = 0;        // its share of the node's memory; 0: unknown
 };
 
 // Two instants compete for the peak: while the compute instruction of the dynamic peak runs, gradients are
@@ -39,6 +41,7 @@ struct RankMemory {
     double cached = 0;
     double reserved = 0;
     double device = 0;  // as nvidia-smi shows
+    double host = 0;    // of the host's memory: what the optimizer offloads, and gradients to update it with
 };
 
 RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& footprint);

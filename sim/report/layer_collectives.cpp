@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "plan/sharded_layers.hpp"
 
 namespace tw {
 namespace {
@@ -11,22 +12,23 @@ struct Inside {
     SimTime gathers = 0, reductions = 0;
 };
 
-Inside inside(const PlanCost& costs, const Instruction& in, int chunks) {
+Inside inside(const PlanCost& costs, const Instruction& in, int chunks, bool gathers_again) {
     const StageCostSet& stage = costs.stage(in.stage);
     const auto time = [](double seconds) { return to_sim_time(Seconds(std::max(0.0, seconds))); };
-    const double gathers = stage.forward.dp.total_s;  // each pass gathers the same
+    const double gathers = stage.forward.dp.total_s;  // a backward that gathers again does the same
+    const double again = gathers_again ? gathers : 0;
     switch (in.opcode) {
         case Opcode::Forward:
             return {time(gathers), 0};
         case Opcode::Backward:
-            return {time(gathers) / chunks, time(stage.backward.dp.total_s - gathers) / chunks};
+            return {time(again) / chunks, time(stage.backward.dp.total_s - again) / chunks};
         case Opcode::BackwardInput:
             return {time(stage.backward_input.dp.total_s), 0};
         case Opcode::BackwardWeight:
             return {0, time(stage.backward_weight.dp.total_s) / chunks};
         case Opcode::OverlapForwardBackward: {
             const StageCostSet& other = costs.stage(in.stage2);
-            const double its = other.forward.dp.total_s;
+            const double its = gathers_again ? other.forward.dp.total_s : 0;
             return {time(gathers + its), time(other.backward.dp.total_s - its)};
         }
         default:
@@ -49,7 +51,8 @@ TraceEvent part_of(const TraceEvent& whole, Opcode opcode, SimTime start, SimTim
 }  // namespace
 
 void add_layer_collectives(const ParallelPlan& plan, const PlanCost& costs, Trace& trace) {
-    if (plan.zero_stage != 3 || costs.shape(0).executor) return;
+    const ShardedLayers sharded = sharded_layers(plan);
+    if (!sharded.any() || costs.shape(0).executor) return;
     for (RankTrace& rank : trace.ranks) {
         std::vector<int> chunks(static_cast<std::size_t>(costs.stages()), 1);
         for (const TraceEvent& event : rank.events) {
@@ -60,7 +63,7 @@ void add_layer_collectives(const ParallelPlan& plan, const PlanCost& costs, Trac
         std::vector<TraceEvent> all;
         for (const TraceEvent& event : rank.events) {
             const Instruction& in = event.instruction;
-            const Inside of = inside(costs, in, in.part > 0 ? chunks[in.stage] : 1);
+            const Inside of = inside(costs, in, in.part > 0 ? chunks[in.stage] : 1, sharded.gathers_backward);
             const SimTime gathered = std::min(event.end, event.start + of.gathers);
             if (of.gathers > 0) all.push_back(part_of(event, Opcode::Unshard, event.start, gathered));
             all.push_back(event);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
+#include "plan/lower_plan.hpp"
 #include "plan/trace/analyze.hpp"
 #include "sim/memory/ledger.hpp"
 #include "sim/report/fullest_rank.hpp"
@@ -74,7 +75,9 @@ std::vector<PhaseCounts> phase_counts(const Schedule& schedule, const RankProgra
     return counts;
 }
 
-std::vector<RankTotals> rank_totals(const PlanCost& costs, const Schedule& schedule) {
+std::vector<RankTotals> rank_totals(const ParallelPlan& plan, const PlanCost& costs,
+                                    const Schedule& schedule) {
+    const double syncs = syncs_every_microbatch(plan) ? static_cast<double>(plan.microbatches) : 1;
     std::vector<RankTotals> ranks(static_cast<std::size_t>(schedule.ranks()));
     for (int r = 0; r < schedule.ranks(); ++r) {
         RankTotals& t = ranks[static_cast<std::size_t>(r)];
@@ -106,8 +109,8 @@ std::vector<RankTotals> rank_totals(const PlanCost& costs, const Schedule& sched
                 t.transfer_bytes += n.forward * x->bytes;
                 if (x->seconds > 0) t.transfer_algorithm = x->algorithm;
             }
-            t.sync_s += c.gradient_sync.seconds + c.parameter_gather.seconds;
-            t.sync_bytes += c.gradient_sync.bytes + c.parameter_gather.bytes;
+            t.sync_s += syncs * c.gradient_sync.seconds + c.parameter_gather.seconds;
+            t.sync_bytes += syncs * c.gradient_sync.bytes + c.parameter_gather.bytes;
             if (c.gradient_sync.seconds > 0) t.sync_algorithm = c.gradient_sync.algorithm;
         }
     }
@@ -173,7 +176,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
                                               [](const DurationKey& k) { return is_collective(k.opcode); })));
 
     const std::vector<SimTime> busy = busy_times(schedule, lowered.compiled, table);
-    const std::vector<RankTotals> totals = rank_totals(costs, schedule);
+    const std::vector<RankTotals> totals = rank_totals(plan, costs, schedule);
     double idle_sum = 0;
     for (int r = 0; r < schedule.ranks(); ++r) {
         const RankTotals& t = totals[static_cast<std::size_t>(r)];
@@ -242,13 +245,23 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
                       totals[syncs].sync_bytes + totals[syncs].dp.bytes, totals[syncs].sync_algorithm);
 
     report.memory = memory_ledger(environment, plan, costs, lowered);
+    bool fits_devices = true;
     for (const StageMemory& m : report.memory) {
         report.peak_allocated_bytes = std::max(report.peak_allocated_bytes, m.peak_allocated_bytes);
         report.peak_reserved_bytes = std::max(report.peak_reserved_bytes, m.peak_reserved_bytes);
         report.peak_device_bytes = std::max(report.peak_device_bytes, m.device_bytes);
         report.fits &= m.fits();
+        fits_devices &= m.device_bytes <= m.capacity_bytes;
     }
-    if (!report.fits) {
+    for (const StageMemory& m : report.memory) {
+        if (m.fits_host()) continue;
+        report.warnings.push_back(
+            fmt::format("does not fit the host: {} offloaded by each device, {} its share",
+                        format_bytes(m.host_bytes, ByteUnit::Binary, 4),
+                        format_bytes(m.host_capacity_bytes, ByteUnit::Binary, 4)));
+        break;
+    }
+    if (!fits_devices) {
         const StageMemory& fullest = *fullest_rank(report);
         report.warnings.push_back(fmt::format("does not fit: {} needed, {} on the device",
                                               format_bytes(fullest.device_bytes, ByteUnit::Binary, 4),

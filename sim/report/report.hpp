@@ -29,9 +29,14 @@ struct StageMemory {
     double device_bytes = 0;  // as nvidia-smi shows: reserved plus context and communication buffers
     double initialisation_peak_bytes = 0;
     double capacity_bytes = 0;
-    std::string peak_instant;  // "rank 0, 0B3: ..." which instruction
+    double host_bytes = 0;           // of the host's memory: what the optimizer offloads
+    double host_capacity_bytes = 0;  // the device's share of the node's; 0: unknown
+    std::string peak_instant;        // "rank 0, 0B3: ..." which instruction
     double relative_sigma = 0;
-    [[nodiscard]] bool fits() const { return device_bytes <= capacity_bytes; }
+    [[nodiscard]] bool fits_host() const {
+        return host_capacity_bytes <= 0 || host_bytes <= host_capacity_bytes;
+    }
+    [[nodiscard]] bool fits() const { return device_bytes <= capacity_bytes && fits_host(); }
 };
 
 // Share of a rank's period by what it was doing, seconds; they add up to the period.

@@ -183,6 +183,9 @@ class FlowBuilder {
             case Opcode::Broadcast:
                 kind = CollectiveKind::AllGather;
                 bytes = stage.parameter_gather.bytes;
+                // The rest flows inside the forward, which is no flow.
+                if (key.opcode == Opcode::AllGather && bytes > 0)
+                    bytes *= costs_.waited_gather(key.stage) / stage.parameter_gather.seconds;
                 break;
             default:
                 return;

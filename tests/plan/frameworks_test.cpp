@@ -77,5 +77,23 @@ TEST(Frameworks, BucketsFollowTheRow) {
     EXPECT_DOUBLE_EQ(bucket_bytes(plan), 7);
 }
 
+// Megatron-LM, distributed_data_parallel.py: 40e6 parameters a bucket whatever their width, on the first
+// stage and beside the backward alone.
+TEST(Frameworks, MegatronCutsTheFirstStageWhereReductionsOverlap) {
+    ParallelPlan plan;
+    plan.framework = "nemo";
+    plan.mesh.dp = 8;
+    plan.precision.gradient_fp32 = false;
+    plan.overlap.grad_reduce = true;
+    EXPECT_DOUBLE_EQ(bucket_bytes(plan), 2 * 40e6);
+    EXPECT_DOUBLE_EQ(bucket_count(plan, 0, 400e6, 2), 10);
+    EXPECT_DOUBLE_EQ(bucket_count(plan, 0, 400e6, 1), 10);  // gathered parameters lie in the same buckets
+    EXPECT_DOUBLE_EQ(bucket_count(plan, 1, 400e6, 2), 1);
+    plan.overlap.grad_reduce = false;
+    EXPECT_DOUBLE_EQ(bucket_count(plan, 0, 400e6, 2), 1);
+    plan.framework = "pytorch";
+    EXPECT_DOUBLE_EQ(bucket_count(plan, 1, 25.0 * 1024 * 1024, 4), 4);
+}
+
 }  // namespace
 }  // namespace tw

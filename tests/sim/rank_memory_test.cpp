@@ -125,6 +125,24 @@ TEST(DeviceOverhead, ContextsAndCommunicators) {
     EXPECT_DOUBLE_EQ(device_overhead(plan, a100), (1573 + 544) * kMiB);
     plan.mesh.tp = 8;  // all devices, tp, dp
     EXPECT_DOUBLE_EQ(device_overhead(plan, a100), (1573 + 688 + 688 + 544) * kMiB);
+    plan.mesh.tp = 1;
+    plan.mesh.dp = 8;
+    plan.mesh.ep = 2;  // all devices, experts, their 4 replicas; dp is all devices
+    EXPECT_DOUBLE_EQ(device_overhead(plan, a100), (1573 + 688 + 544 + 688) * kMiB);
+}
+
+// Processors: what the profile measured of the process, no context and no buffers of NCCL.
+TEST(DeviceOverhead, ProcessorsHoldTheProcess) {
+    const Device cpu = device_of("cpu");
+    ParallelPlan plan = plan_of("trainwright", Precision::Fp32, 2, 0);
+    RankFootprint f;
+    f.dense = 1e6;
+    f.executor = true;
+    f.outside = 29e6;
+    f.device = &cpu;
+    f.capacity = as_double(cpu.memory);
+    const RankMemory m = rank_memory(plan, f);
+    EXPECT_DOUBLE_EQ(m.device, m.reserved + 29e6);
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+#include "plan/sharded_layers.hpp"
+
+#include <algorithm>
+
+#include "plan/frameworks/framework.hpp"
+
+namespace tw {
+
+bool fsdp_in_pipeline(const ParallelPlan& plan) {
+    return plan.zero_stage >= 2 && plan.mesh.pp > 1 && framework_defaults(plan.framework).fsdp;
+}
+
+ShardedLayers sharded_layers(const ParallelPlan& plan) {
+    if (plan.zero_stage < 2) return {};
+    if (fsdp_in_pipeline(plan)) return {plan.zero_stage == 3, false, false};
+    if (plan.zero_stage == 3) return {true, true, true};
+    const FrameworkDefaults& defaults = framework_defaults(plan.framework);
+    return {defaults.fsdp, false, defaults.fsdp || defaults.own_executor};
+}
+
+ShardRanks zero_shard_ranks(const ParallelPlan& plan) {
+    const int replicas = plan.mesh.dp * plan.mesh.cp;
+    const int expert_replicas = std::max(1, plan.mesh.expert_dp());
+    if (plan.zero_shard <= 0) return {replicas, expert_replicas};
+    const int dense = std::min(plan.zero_shard, replicas);
+    if (framework_defaults(plan.framework).own_executor) {
+        const int expert = std::min(plan.zero_shard, expert_replicas);
+        return {dense, expert_replicas % expert == 0 ? expert : 0};
+    }
+    const int copies = replicas / dense;
+    return {dense, expert_replicas % copies == 0 ? expert_replicas / copies : 0};
+}
+
+}  // namespace tw
