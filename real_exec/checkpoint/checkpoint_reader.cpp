@@ -302,26 +302,38 @@ Result<Checkpoint> open_checkpoint(const std::filesystem::path& path) {
 }
 
 Result<FoundCheckpoint> find_checkpoint(const std::filesystem::path& folder, int rank, int world,
-                                        const AllAgree& all_agree) {
+                                        const SmallestOf& smallest_of) {
+    constexpr std::int64_t kNone = -1;
+    const auto agreed = [&](std::int64_t own) -> Result<std::int64_t> {
+        return smallest_of ? smallest_of(own) : Result<std::int64_t>(own);
+    };
     FoundCheckpoint found;
     Errors errors;
-    for (const std::int64_t step : checkpoint_steps(folder)) {
-        auto checkpoint = open_checkpoint(folder, step);
+    const auto refuse = [&](std::int64_t step, Error error) {
+        found.refused.push_back(fmt::format("step {}: {}", step, to_string(error)));
+        errors.push_back(std::move(error));
+    };
+    const std::vector<std::int64_t> listed = checkpoint_steps(folder);
+    for (auto next = listed.begin();;) {
+        const auto step = agreed(next == listed.end() ? kNone : *next);
+        if (!step) return step.errors();
+        // A file system may show a folder to one rank before it shows it to another.
+        for (; next != listed.end() && *next > *step; ++next)
+            refuse(*next,
+                   unreadable("another rank does not find it", (folder / step_folder(*next)).string()));
+        if (*step == kNone) break;
+        if (next != listed.end() && *next == *step) ++next;
+        auto checkpoint = open_checkpoint(folder, *step);
         Status intact = checkpoint ? checkpoint->verify(rank, world) : Status(checkpoint.errors());
-        bool all = static_cast<bool>(intact);
-        if (all_agree) {
-            const auto agreed = all_agree(all);
-            if (!agreed) return agreed.errors();
-            all = *agreed;
-        }
-        if (all) {
+        const auto all = agreed(intact ? 1 : 0);
+        if (!all) return all.errors();
+        if (*all == 1) {
             found.checkpoint = std::move(*checkpoint);
             return found;
         }
         if (intact)
-            intact = unreadable("another rank found it damaged", (folder / step_folder(step)).string());
-        found.refused.push_back(fmt::format("step {}: {}", step, to_string(intact.errors().front())));
-        errors.push_back(intact.errors().front());
+            intact = unreadable("another rank found it damaged", (folder / step_folder(*step)).string());
+        refuse(*step, intact.errors().front());
     }
     if (!errors.empty()) return errors;
     return found;

@@ -165,12 +165,12 @@ Result<Resumed> resume_from_checkpoint(Executor& executor, const TrainOptions& o
                                        const PlanDocument& document, const Dataset& dataset,
                                        Backend& backend) {
     Communicator& world = *executor.groups().world;
-    const auto agree = [&](bool mine) -> Result<bool> {
-        GatheredNumbers all(world, {mine ? 0.0 : 1.0});
+    const auto smallest = [&](std::int64_t own) -> Result<std::int64_t> {
+        GatheredNumbers all(world, {-static_cast<double>(own)});
         if (Status done = all.wait(); !done) return done.errors();
-        return all.max(0) == 0;
+        return static_cast<std::int64_t>(-all.max(0));
     };
-    auto found = find_checkpoint(options.resume_folder, world.rank(), world.size(), agree);
+    auto found = find_checkpoint(options.resume_folder, world.rank(), world.size(), smallest);
     if (!found) return found.errors();
     if (!found->checkpoint) {
         return Error{ErrorCode::Unreadable, "there is no checkpoint", options.resume_folder,
