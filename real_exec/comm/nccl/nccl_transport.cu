@@ -447,6 +447,7 @@ class NcclTransport final : public Transport {
 
 Result<std::unique_ptr<Transport>> make_nccl_transport(const NcclBootstrap& bootstrap, Backend& backend) {
     TW_CHECK(bootstrap.store != nullptr || bootstrap.size == 1);
+    ::setenv("NCCL_RUNTIME_CONNECT", "0", 0);  // read when NCCL makes its first communicator
     return std::unique_ptr<Transport>(
         std::make_unique<NcclTransport>(bootstrap, static_cast<CudaBackend&>(backend)));
 }

@@ -7,7 +7,9 @@
 // (Communicator::open_routes), on which messages wait for nothing but each other. Messages match in the order
 // in which both ends post them, not by tag: schedules prove that order (plan/schedule/check.hpp). A message
 // without a route shares the collectives' communicator, and both ends post it at the same place among them.
-// A group's first collective of a kind connects its members: posting it waits until all of them have.
+// Groups connect when they are made, not at their first collective (NCCL_RUNTIME_CONNECT, which the
+// environment may set otherwise): posting one waits for nobody. The first all-to-all does connect its
+// members.
 //
 // Unlike the MPI transport's, sums of 16-bit tensors are rounded at every hop of NCCL's ring or tree.
 #pragma once
