@@ -142,8 +142,13 @@ struct FoundCheckpoint {
     std::vector<std::string> refused;      // "step 20: rank-00002.safetensors is truncated (...)"
 };
 
-// The smallest of the values that the ranks pass; a collective of the caller's. Empty for one process.
-using SmallestOf = std::function<Result<std::int64_t>(std::int64_t)>;
+// The smallest of the values that the ranks pass and the first rank that passes it; a collective of the
+// caller's. Empty for one process.
+struct Smallest {
+    std::int64_t value = 0;
+    int rank = 0;
+};
+using SmallestOf = std::function<Result<Smallest>(std::int64_t)>;
 
 // The newest checkpoint that every rank lists and finds whole: all agree on a step, each verifies its share,
 // all agree, else the one before is tried. An error where checkpoints are there and none is whole (naming

@@ -304,8 +304,8 @@ Result<Checkpoint> open_checkpoint(const std::filesystem::path& path) {
 Result<FoundCheckpoint> find_checkpoint(const std::filesystem::path& folder, int rank, int world,
                                         const SmallestOf& smallest_of) {
     constexpr std::int64_t kNone = -1;
-    const auto agreed = [&](std::int64_t own) -> Result<std::int64_t> {
-        return smallest_of ? smallest_of(own) : Result<std::int64_t>(own);
+    const auto agreed = [&](std::int64_t own) -> Result<Smallest> {
+        return smallest_of ? smallest_of(own) : Result<Smallest>(Smallest{own, rank});
     };
     FoundCheckpoint found;
     Errors errors;
@@ -315,25 +315,26 @@ Result<FoundCheckpoint> find_checkpoint(const std::filesystem::path& folder, int
     };
     const std::vector<std::int64_t> listed = checkpoint_steps(folder);
     for (auto next = listed.begin();;) {
-        const auto step = agreed(next == listed.end() ? kNone : *next);
-        if (!step) return step.errors();
+        const auto chosen = agreed(next == listed.end() ? kNone : *next);
+        if (!chosen) return chosen.errors();
+        const std::int64_t step = chosen->value;
         // A file system may show a folder to one rank before it shows it to another.
-        for (; next != listed.end() && *next > *step; ++next)
-            refuse(*next,
-                   unreadable("another rank does not find it", (folder / step_folder(*next)).string()));
-        if (*step == kNone) break;
-        if (next != listed.end() && *next == *step) ++next;
-        auto checkpoint = open_checkpoint(folder, *step);
+        for (; next != listed.end() && *next > step; ++next)
+            refuse(*next, unreadable(fmt::format("rank {} does not find it", chosen->rank),
+                                     (folder / step_folder(*next)).string()));
+        if (step == kNone) break;
+        if (next != listed.end() && *next == step) ++next;
+        auto checkpoint = open_checkpoint(folder, step);
         Status intact = checkpoint ? checkpoint->verify(rank, world) : Status(checkpoint.errors());
         const auto all = agreed(intact ? 1 : 0);
         if (!all) return all.errors();
-        if (*all == 1) {
+        if (all->value == 1) {
             found.checkpoint = std::move(*checkpoint);
             return found;
         }
         if (intact)
-            intact = unreadable("another rank found it damaged", (folder / step_folder(*step)).string());
-        refuse(*step, intact.errors().front());
+            intact = unreadable("another rank found it damaged", (folder / step_folder(step)).string());
+        refuse(step, intact.errors().front());
     }
     if (!errors.empty()) return errors;
     return found;
