@@ -48,8 +48,7 @@ TEST(FindCheckpoint, AllRanksReadTheSameStep) {
             if (Status met = gathered->wait(); !met) return met.errors();
             return Smallest{std::min(all[0], all[1]), all[1] < all[0] ? 1 : 0};
         };
-        auto one =
-            find_checkpoint(rank == 0 ? folder.path() : other.path(), transport.rank(), 2, smallest);
+        auto one = find_checkpoint(rank == 0 ? folder.path() : other.path(), transport.rank(), 2, smallest);
         ASSERT_TRUE(one) << to_string(one.errors());
         found[rank] = std::move(*one);
     });
