@@ -14,6 +14,7 @@
 #include "models/hardware/profile_document_json.hpp"
 #include "profiler/bench/session.hpp"
 #include "real_exec/backend/make_backend.hpp"
+#include "real_exec/comm/device_transport.hpp"
 #include "real_exec/comm/staged/staged_transport.hpp"
 
 namespace tw::cli {
@@ -45,6 +46,7 @@ void show_progress(const SessionProgress& p, bool rewritten) {
 Result<std::unique_ptr<Backend>> open_backend(const ProfileFlags& flags) {
     BackendOptions wanted;
     wanted.threads = flags.threads;
+    wanted.device = local_rank([](const char* name) { return std::getenv(name); });
     wanted.share = true;
     return make_backend(flags.backend, wanted);
 }

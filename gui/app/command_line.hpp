@@ -23,6 +23,8 @@ struct CommandLine {
     QStringList files;
 
     [[nodiscard]] bool search() const { return setup && !setup->model.empty() && !setup->cluster.empty(); }
+    // Nothing is asked for: the window goes on with its last session.
+    [[nodiscard]] bool goes_on() const { return !setup && files.isEmpty(); }
 };
 
 // `arguments` begin with the program's name. Errors, all at once: options and values that are not legal or do

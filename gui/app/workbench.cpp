@@ -30,9 +30,12 @@ class Change : public QUndoCommand {
 
 Workbench::Workbench(QObject* parent) : QObject(parent) {
     undo_.setUndoLimit(500);
+    connect(&jobs_, &Jobs::changed, this, &Workbench::follow_simulation);
 }
 
-Workbench::~Workbench() = default;
+Workbench::~Workbench() {
+    jobs_.disconnect(this);  // they end after what they would tell
+}
 
 void Workbench::push(const QString& text, std::function<void()> redo, std::function<void()> undo) {
     undo_.push(new Change(text, std::move(redo), std::move(undo)));
@@ -146,6 +149,7 @@ void Workbench::start_search() {
 
 void Workbench::cancel() {
     opening_.clear();
+    search_when_ready_ = false;
     jobs_.cancel_all();
 }
 
@@ -238,7 +242,11 @@ void Workbench::remove_plan(int id) {
 
 void Workbench::select(int id) {
     const PlanEntry* entry = plan(id);
-    if (entry == nullptr || (id == shown_.id && !shown_.edited)) return;
+    if (entry == nullptr) return;
+    if (id == shown_.id && !shown_.edited) {
+        if (!shown_.report && !shown_.running) resimulate();  // it was cancelled
+        return;
+    }
     const auto plan = std::make_shared<const ParallelPlan>(entry->plan);
     if (shown_.id == 0) return show_plan(id, plan, plan);
     push(
@@ -312,7 +320,7 @@ void Workbench::show_plan(int id, std::shared_ptr<const ParallelPlan> plan,
     }
     shown_.edited = !(*shown_.plan == *shown_.base);
     shown_.explanation = nullptr;
-    jobs_.cancel("explain");
+    jobs_.drop("explain");
     simulate_shown();
 }
 
@@ -332,7 +340,6 @@ void Workbench::simulate_shown() {
         Q_EMIT shown_changed();
         return;
     }
-    Q_EMIT shown_changed();
     jobs_.start(
         "simulate", tr("Simulating"),
         [this, study = shown_.study, plan = shown_.plan](JobContext&) -> std::function<void()> {
@@ -367,6 +374,15 @@ void Workbench::simulate_shown() {
                 go_to_place();
             };
         });
+    Q_EMIT shown_changed();
+}
+
+// A simulation that was cancelled delivers nothing. The timeline keeps the trace that it shows.
+void Workbench::follow_simulation() {
+    if (!shown_.running || jobs_.busy("simulate")) return;
+    shown_.running = false;
+    if (shown_.report && !(shown_.report->plan == *shown_.plan)) shown_.report = nullptr;
+    Q_EMIT shown_changed();
 }
 
 void Workbench::explain() {
@@ -412,7 +428,9 @@ void Workbench::try_what_if(const WhatIf& change) {
 void Workbench::adopt_what_if() {
     if (!what_if_) return;
     Setup setup = setup_;
-    setup.cluster_text = cluster_to_json(what_if_->study->document.cluster).dump();
+    const auto cluster = self_contained_cluster(*what_if_->study);
+    if (!cluster) return report(cluster.errors(), "what if");
+    setup.cluster_text = cluster_to_json(*cluster).dump();
     setup.cluster = what_if_->study->document.cluster.name + ", " + what_if_text_.toStdString();
     edit_setup(setup, tr("What if: %1").arg(what_if_text_));
     start_search();

@@ -56,7 +56,7 @@ struct Shown {
     std::shared_ptr<const ParallelPlan> base, plan;       // as selected; as edited
     std::shared_ptr<const SimulationReport> base_report;  // null until simulated
     std::shared_ptr<const SimulationReport> report;       // of `plan`; of the plan before it while `running`
-    std::shared_ptr<const TraceModel> trace;
+    std::shared_ptr<const TraceModel> trace;  // of the report; of the plan before where that was cancelled
     std::shared_ptr<const Explanation> explanation;  // null until asked for
     Errors errors;                                   // why `plan` cannot be simulated
     bool edited = false, running = false;
@@ -185,6 +185,7 @@ class Workbench : public QObject {
     void show_plan(int id, std::shared_ptr<const ParallelPlan> plan,
                    std::shared_ptr<const ParallelPlan> base);
     void simulate_shown();
+    void follow_simulation();
     void tell_plans();  // plans_ has changed
     void set_pin(int side, int id);
     void set_found(std::vector<PlanEntry> found, std::vector<PlanEntry> infeasible, bool last);

@@ -175,6 +175,14 @@ void Workbench::import_by_program(const QString& path) {
                 report({code == 0 ? Problem::Severity::Warning : Problem::Severity::Note, name, line, {}});
             if (code == 0 && QFile::exists(output)) open({output});
         });
+    connect(process, &QProcess::errorOccurred, this, [this, process, name](QProcess::ProcessError error) {
+        if (error != QProcess::FailedToStart) return;  // the others are told by its end
+        report({Problem::Severity::Error,
+                name,
+                tr("trainwright cannot be started: %1").arg(process->errorString()),
+                {}});
+        process->deleteLater();
+    });
     process->start(command, {"profile", "import", path, "-o", output});
 }
 
@@ -265,6 +273,17 @@ void Workbench::open_session(const QString& path, bool named) {
 }
 
 void Workbench::take_session(const QString& path, const Session& session, std::vector<Opened> documents) {
+    // What is under way is of the session before.
+    shown_ = {};
+    for (const char* channel : {"study", "search", "simulate", "explain", "compare", "what if"})
+        jobs_.drop(channel);
+    search_when_ready_ = false;
+    search_text_.clear();
+    previous_.clear();
+    what_if_ = nullptr;
+    what_if_text_.clear();
+    study_ = nullptr;
+    setup_errors_.clear();
     undo_.clear();
     const int first = next_id_;
     plans_ = session.plans;
@@ -273,7 +292,6 @@ void Workbench::take_session(const QString& path, const Session& session, std::v
     const auto id_of = [&](int position) { return position > 0 ? first + position - 1 : 0; };
     pins_ = {id_of(session.pins[0]), id_of(session.pins[1])};
     setup_ = session.setup;
-    shown_ = {};
     measured_.clear();
     profiles_.clear();
     imported_.clear();
@@ -288,6 +306,9 @@ void Workbench::take_session(const QString& path, const Session& session, std::v
     }
     session_path_ = path;
     Q_EMIT setup_changed();
+    Q_EMIT study_changed();
+    Q_EMIT search_changed();
+    Q_EMIT what_if_changed();
     tell_plans();
     Q_EMIT pins_changed();
     Q_EMIT measured_changed();

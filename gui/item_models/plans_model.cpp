@@ -3,6 +3,7 @@
 #include <QRegularExpression>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -19,6 +20,28 @@ namespace {
 std::optional<double> parse_quantity(const QString& text, bool bytes) {
     const auto parsed = bytes ? parse_bytes(text.toStdString()) : parse_duration(text.toStdString());
     return parsed ? std::optional(*parsed) : std::nullopt;
+}
+
+// The value of a condition on a measure; nothing where it is not one of it. Without a unit: seconds, bytes.
+std::optional<double> parse_value(const std::string& key, const QString& number, const QString& unit) {
+    bool plain = false;
+    const double value = number.toDouble(&plain);
+    if (!plain) return std::nullopt;
+    const bool rate = key == "tokens_per_s";
+    if (unit.isEmpty()) return value;
+    if (rate && unit == "k") return value * 1e3;
+    if (rate && unit == "M") return value * 1e6;
+    if ((key == "mfu" || key == "bubble_fraction") && unit == "%") return value / 100;
+    if (key.ends_with("_s") && !rate) return parse_quantity(number + unit, false);
+    if (key.ends_with("_bytes")) return parse_quantity(number + unit, true);
+    return std::nullopt;
+}
+
+const char* legal_value(const std::string& key) {
+    if (key == "tokens_per_s") return "500, 105k, 2M";
+    if (key == "mfu" || key == "bubble_fraction") return "40%, 0.4";
+    if (key.ends_with("_s")) return "30s, 250ms";
+    return key.ends_with("_bytes") ? "70GiB, 80GB" : "3";
 }
 
 QString reasons(const PlanEntry& entry) {
@@ -182,7 +205,7 @@ QString PlansFilter::set_filter(const QString& text) {
         {"rate", "tokens_per_s"},      {"mfu", "mfu"},
         {"mem", "peak_device_bytes"},  {"memory", "peak_device_bytes"},
         {"bubble", "bubble_fraction"}, {"exposed", "exposed_s"},
-        {"money", "usd_per_step"}};
+        {"money", "usd_per_step"},     {"alike", "near_identical"}};
     words_.clear();
     conditions_.clear();
     QString wrong;
@@ -196,22 +219,28 @@ QString PlansFilter::set_filter(const QString& text) {
         Condition c;
         c.relation = match.captured(2);
         c.text = number + unit;
-        c.value = number.toDouble();
         if (const auto measure = names.find(name); measure != names.end()) {
             c.key = measure->second;
-            const std::string& key = c.key;
-            if (unit == "%") c.value /= 100;
-            if (key.ends_with("_s") && key != "tokens_per_s")
-                if (const auto parsed = parse_quantity(number + unit, false)) c.value = *parsed;
-            if (key.ends_with("_bytes"))
-                if (const auto parsed = parse_quantity(number + unit, true)) c.value = *parsed;
-            if (key == "tokens_per_s" && unit == "k") c.value *= 1e3;
-            if (key == "tokens_per_s" && unit == "M") c.value *= 1e6;
+            const auto value = parse_value(c.key, number, unit);
+            if (!value) {
+                wrong = tr("'%1' is no value of %2: %3").arg(c.text, name, tr(legal_value(c.key)));
+                continue;
+            }
+            c.value = *value;
         } else if (find_field(name.toStdString()) != nullptr) {
             c.key = name.toStdString();
             c.field = true;
+            // "2/8", "full" and the like are compared as texts.
+            bool plain = false;
+            c.value = c.text.toDouble(&plain);
+            if (!plain) c.value = std::numeric_limits<double>::quiet_NaN();
+            if (!plain && c.relation != "=") {
+                wrong = tr("'%1' is no number").arg(c.text);
+                continue;
+            }
         } else {
-            wrong = tr("'%1' is neither a measure (step, rate, mfu, mem, bubble, exposed, money) nor a field")
+            wrong = tr("'%1' is neither a measure (step, rate, mfu, mem, bubble, exposed, money, alike) nor "
+                       "a field")
                         .arg(name);
             continue;
         }
@@ -243,7 +272,8 @@ bool PlansFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
         const QString text = QString::fromStdString(field_text(entry->plan, c.key));
         bool number = false;
         const double value = text.toDouble(&number);
-        return number ? holds(value, c.relation, c.value) : c.relation == "=" && text == c.text;
+        if (number && !std::isnan(c.value)) return holds(value, c.relation, c.value);
+        return c.relation == "=" && text == c.text;
     });
 }
 

@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
         window.open(line->files);
     } else if (line->search()) {
         window.workbench().start_search();
-    } else {
+    } else if (line->goes_on()) {
         window.open_last_session();
     }
     return QApplication::exec();

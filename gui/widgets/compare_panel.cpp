@@ -131,10 +131,8 @@ void ComparePanel::come_into_view() {
 }
 
 void ComparePanel::fill_sides() {
-    filling_ = true;
     for (std::size_t side = 0; side < 2; ++side) {
         QComboBox* box = sides_[side];
-        const int before = box->count() == 0 ? last_[side] : last_[side];
         box->clear();
         box->addItem(tr("the selected plan"), kShown);
         for (std::size_t m = 0; m < workbench_.measured().size(); ++m)
@@ -142,10 +140,9 @@ void ComparePanel::fill_sides() {
                          -1 - static_cast<int>(m));
         for (const PlanEntry& entry : workbench_.plans())
             if (entry.feasible()) box->addItem(QString::fromStdString(plan_name(entry)), entry.id);
-        const int at = box->findData(before);
+        const int at = box->findData(last_[side]);
         box->setCurrentIndex(std::max(0, at));
     }
-    filling_ = false;
 }
 
 void ComparePanel::choose(int side, int source) {
@@ -155,6 +152,9 @@ void ComparePanel::choose(int side, int source) {
 }
 
 void ComparePanel::compare_with_measured() {
+    if (workbench_.measured().empty())
+        return workbench_.report({Problem::Severity::Note, "compare", tr("there is no measured trace yet"),
+                                  tr("Run the plan, or open a trace.")});
     choose(0, kShown);
     choose(1, -static_cast<int>(workbench_.measured().size()));
     stale_ = true;

@@ -29,7 +29,7 @@ class ComparePanel : public Panel {
 
     [[nodiscard]] CompareTimelines* timelines() const { return timelines_; }
     [[nodiscard]] QTableView* table() const override;
-    void compare_with_measured();  // the shown plan against the last measured trace
+    void compare_with_measured();  // the shown plan against the last measured trace, or a note without one
     [[nodiscard]] QSize picture_size() const override;
     void paint_view(QPainter& painter, const QSize& size) override;
 
@@ -51,7 +51,7 @@ class ComparePanel : public Panel {
     QTabWidget* tabs_ = nullptr;
     ValueTable *figures_ = nullptr, *fields_ = nullptr, *instructions_ = nullptr;
     TableView *figure_table_ = nullptr, *field_table_ = nullptr, *instruction_table_ = nullptr;
-    bool stale_ = true, filling_ = false;
+    bool stale_ = true;
 };
 
 }  // namespace tw::gui

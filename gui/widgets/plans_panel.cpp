@@ -95,13 +95,14 @@ void PlansPanel::set_show_infeasible(bool show) {
     follow_search();
 }
 
-// Columns that say nothing for any plan (money without prices) take no room.
+// Columns that say nothing for any plan (money without prices, plans alike where all are ranked) take no
+// room.
 void PlansPanel::fit() {
     for (int column = PlansModel::kFirstMeasure; column < PlansModel::rule_column(); ++column) {
         bool any = false;
         for (int row = 0; row < model_->rowCount() && !any; ++row)
             any = !model_->index(row, column).data().toString().isEmpty();
-        table_->setColumnHidden(column, !any && column + 1 == PlansModel::rule_column());
+        table_->setColumnHidden(column, !any && column + 2 >= PlansModel::rule_column());
     }
     // Rules are sentences: where they are shown, they take what is left.
     table_->fit_columns(filter_->show_infeasible() ? PlansModel::rule_column() : PlansModel::kPlan);

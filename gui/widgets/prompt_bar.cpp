@@ -59,10 +59,15 @@ void PromptBar::open(const QString& label, const QString& text, const QString& p
 void PromptBar::close_prompt(bool cancelled) {
     if (!isVisibleTo(parentWidget())) return;
     const auto closed = handlers_.closed;
+    const bool had_focus = window()->focusWidget() == line_;
     handlers_ = {};
     hide();
-    if (parentWidget() != nullptr) parentWidget()->setFocus(Qt::OtherFocusReason);
+    if (had_focus && parentWidget() != nullptr) parentWidget()->setFocus(Qt::OtherFocusReason);
     if (cancelled && closed) closed();
+}
+
+void PromptBar::refresh() {
+    if (isVisibleTo(parentWidget()) && handlers_.changed) handlers_.changed(line_->text());
 }
 
 void PromptBar::set_status(const QString& text, bool problem) {

@@ -27,6 +27,8 @@ class PromptBar : public QFrame {
     };
     void open(const QString& label, const QString& text, const QString& placeholder, Handlers handlers);
     void close_prompt(bool cancelled);
+    // What the prompt is about has changed: its text is taken anew.
+    void refresh();
     void set_status(const QString& text, bool problem = false);
     void set_choices(const QStringList& choices);
     [[nodiscard]] QLineEdit* line() const { return line_; }

@@ -154,6 +154,18 @@ void RunPanel::say(const QString& text) {
         log_->appendPlainText(line);
 }
 
+// A read may end within a line, and within a character of it.
+void RunPanel::read_log() {
+    take_log(process_->readAll());
+}
+
+void RunPanel::take_log(const QByteArray& text) {
+    unfinished_ += text;
+    const auto whole = unfinished_.lastIndexOf('\n') + 1;
+    say(QString::fromUtf8(unfinished_.left(whole)));
+    unfinished_.remove(0, whole);
+}
+
 void RunPanel::start() {
     if (running()) return;
     workbench_.clear_problems("run");
@@ -179,11 +191,12 @@ void RunPanel::start() {
     const bool same = device.starts_with("cpu") == (backend_->currentText() == "cpu");
     predicted_s_ = same && shown.report && !shown.running ? shown.report->step_time_s : 0;
     read_ = 0;
+    unfinished_.clear();
     log_->clear();
     last_trace_ = folder.filePath("run.trace.json");
     process_ = new QProcess(this);
     process_->setProcessChannelMode(QProcess::MergedChannels);
-    connect(process_, &QProcess::readyRead, this, [this] { say(QString::fromUtf8(process_->readAll())); });
+    connect(process_, &QProcess::readyRead, this, &RunPanel::read_log);
     connect(process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
         if (error == QProcess::FailedToStart) ended(127, false);
     });
@@ -207,7 +220,8 @@ void RunPanel::stop() {
 void RunPanel::ended(int code, bool crashed) {
     poll_->stop();
     if (process_ == nullptr) return;
-    say(QString::fromUtf8(process_->readAll()));
+    read_log();
+    say(QString::fromUtf8(std::exchange(unfinished_, {})));
     read_metrics();
     process_->deleteLater();
     process_ = nullptr;
@@ -303,6 +317,14 @@ void RunPanel::write_launch_file(const QString& path) {
         if (code == 0) return status_->setText(tr("wrote %1").arg(path));
         for (const QString& one : said.split('\n', Qt::SkipEmptyParts))
             workbench_.report({Problem::Severity::Error, "launch", one, {}});
+    });
+    connect(process, &QProcess::errorOccurred, this, [this, process](QProcess::ProcessError error) {
+        if (error != QProcess::FailedToStart) return;  // the others are told by its end
+        workbench_.report({Problem::Severity::Error,
+                           "launch",
+                           tr("trainwright cannot be started: %1").arg(process->errorString()),
+                           {}});
+        process->deleteLater();
     });
     process->start(program,
                    QStringList{"launch", plan, "--to", target_->currentText(), "-o", path} + options());

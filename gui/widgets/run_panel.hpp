@@ -39,12 +39,15 @@ class RunPanel : public Panel {
     void paint_view(QPainter& painter, const QSize& size) override;
     void focus_view() override;
     void set_options(int steps, const QString& more);
+    // More of the run's output, cut anywhere: lines appear when they are whole.
+    void take_log(const QByteArray& text);
 
   Q_SIGNALS:
     void finished(bool succeeded);
 
   private:
     void say(const QString& text);
+    void read_log();
     void read_metrics();
     void take_metrics(const QByteArray& text);
     void follow();
@@ -63,6 +66,7 @@ class RunPanel : public Panel {
     QProcess* process_ = nullptr;
     bool stopping_ = false;  // it was asked to end
     QString folder_;         // of the last run
+    QByteArray unfinished_;  // last line of its output
     qint64 read_ = 0;        // bytes of metrics.jsonl
     std::vector<double> step_numbers_, losses_, step_times_;
     double predicted_s_ = 0;  // step time; 0: for other devices, or not known

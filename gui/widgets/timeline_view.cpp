@@ -62,9 +62,6 @@ void TimelineView::set_trace(std::shared_ptr<const TraceModel> trace, bool keep_
     s_->scene.selected = s_->scene.hovered = kNoTask;
     s_->scene.cursor.reset();
     s_->scene.track.reset();
-    s_->scene.found.clear();
-    s_->search = {};
-    s_->search_timer.stop();
     s_->differences.clear();
     s_->scene.differences = nullptr;
     const TraceModel* const model = s_->model();
@@ -76,6 +73,8 @@ void TimelineView::set_trace(std::shared_ptr<const TraceModel> trace, bool keep_
     const bool alike = keep_state && before != nullptr && model != nullptr &&
                        before->lanes().size() == model->lanes().size() &&
                        before->ranks().size() == model->ranks().size();
+    // An open prompt speaks of tracks and times of the trace before.
+    if (!alike) s_->prompt->close_prompt(false);
     if (alike) {
         s_->scene.window = {0, 1, s_->scene.window.width};
         s_->apply(kept);
@@ -89,6 +88,8 @@ void TimelineView::set_trace(std::shared_ptr<const TraceModel> trace, bool keep_
         s_->set_window(s_->limits().fit(s_->scene.plot().width()));
         Q_EMIT range_changed();
     }
+    s_->start_search(s_->search_text);
+    s_->prompt->refresh();
     s_->start_deriving();
     s_->dirty();
     Q_EMIT task_selected(kNoTask);

@@ -119,6 +119,7 @@ WhyPanel::WhyPanel(Workbench& workbench, QWidget* parent)
     connect(adopt_, &QPushButton::clicked, &workbench, &Workbench::adopt_what_if);
     connect(&workbench, &Workbench::shown_changed, this, &WhyPanel::follow);
     connect(&workbench, &Workbench::explained, this, &WhyPanel::follow_explanation);
+    connect(&workbench.jobs(), &Jobs::changed, this, &WhyPanel::follow_jobs);
     connect(&workbench, &Workbench::what_if_changed, this, &WhyPanel::follow_what_if);
     connect(neighbour_table_, &QTableView::activated, this, [this](const QModelIndex& index) {
         const auto& explanation = workbench_.shown().explanation;
@@ -168,7 +169,16 @@ void WhyPanel::follow() {
         neighbours_->set_rows({});
         status_->setText(shown.report ? tr("judging…") : tr("Select a plan."));
     }
+    judging_ = shown.report && !shown.explanation;
     explain_if_shown();
+}
+
+// It may be cancelled or fail.
+void WhyPanel::follow_jobs() {
+    const bool busy = workbench_.jobs().busy("explain");
+    if (judging_ == busy || workbench_.shown().explanation || workbench_.shown().running) return;
+    judging_ = busy;
+    if (workbench_.shown().report) status_->setText(busy ? tr("judging…") : tr("not judged"));
 }
 
 void WhyPanel::follow_explanation() {

@@ -32,6 +32,7 @@ class WhyPanel : public Panel {
   private:
     void follow();
     void follow_explanation();
+    void follow_jobs();
     void follow_what_if();
     void explain_if_shown();
     void try_what_if();
@@ -47,6 +48,7 @@ class WhyPanel : public Panel {
     QLabel *status_ = nullptr, *answer_text_ = nullptr;
     QPushButton *try_ = nullptr, *adopt_ = nullptr;
     bool stale_ = true;  // what is shown is older than the plan
+    bool judging_ = false;
 };
 
 }  // namespace tw::gui

@@ -48,11 +48,7 @@ Jobs::~Jobs() {
 }
 
 void Jobs::start(const std::string& channel, const QString& title, Work work, bool keeps) {
-    for (auto& [id, job] : running_)
-        if (job.row.channel == channel) {
-            job.context->stop_ = true;
-            job.dropped = true;
-        }
+    drop_quietly(channel);
     auto context = std::make_shared<JobContext>();
     context->owner_ = this;
     context->id_ = next_++;
@@ -75,6 +71,19 @@ void Jobs::cancel(const std::string& channel) {
             job.context->stop_ = true;
             job.row.text = tr("cancelling");
         }
+    Q_EMIT changed();
+}
+
+void Jobs::drop_quietly(const std::string& channel) {
+    for (auto& [id, job] : running_)
+        if (job.row.channel == channel) {
+            job.context->stop_ = true;
+            job.dropped = true;
+        }
+}
+
+void Jobs::drop(const std::string& channel) {
+    drop_quietly(channel);
     Q_EMIT changed();
 }
 

@@ -51,6 +51,9 @@ class Jobs : public QObject {
     using Work = std::function<std::function<void()>(JobContext& context)>;
     void start(const std::string& channel, const QString& title, Work work, bool keeps = false);
     void cancel(const std::string& channel);
+    // Ends a channel's job, whose answer is then never delivered, not even what it keeps when it is
+    // cancelled.
+    void drop(const std::string& channel);
     void cancel_all();
     [[nodiscard]] bool busy() const { return !running_.empty(); }
     [[nodiscard]] bool busy(const std::string& channel) const;
@@ -69,6 +72,7 @@ class Jobs : public QObject {
     };
     void run_here(int id, const std::function<void()>& deliver);
     void end(int id, const std::function<void()>& deliver);
+    void drop_quietly(const std::string& channel);
 
     QThreadPool pool_;
     std::map<int, Job> running_;

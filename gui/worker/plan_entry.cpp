@@ -31,6 +31,9 @@ std::string share(double value) {
 std::string rate(double value) {
     return format_short_count(value) + "/s";
 }
+std::string count(double value) {
+    return format_count(static_cast<std::int64_t>(value));
+}
 std::string money(double value) {
     return "$" + format_short_count(value);
 }
@@ -64,6 +67,9 @@ const std::vector<Measure>& measures() {
          [](const PlanEntry& e) { return e.report ? exposed_seconds(*e.report) : kUnknown; }, duration},
         {"usd_per_step", "Money", "USD", "Price of all devices for a step; empty where no price is known.",
          [](const PlanEntry& e) { return e.report ? known(e.report->usd_per_step) : kUnknown; }, money},
+        {"near_identical", "Alike", "",
+         "Plans of the same kind that tie with this one and were simulated too; plan --every ranks them.",
+         [](const PlanEntry& e) { return known(e.near_identical); }, count, false},
     };
     return all;
 }

@@ -22,8 +22,9 @@ struct PlanEntry {
     Evaluation evaluation;                           // 0 where not evaluated
     std::shared_ptr<const SimulationReport> report;  // null until simulated in full
     bool tied = false;
-    bool front = false;  // not among the best: found as a trade-off between time and memory
-    Errors errors;       // why it cannot run; empty: it can
+    int near_identical = 0;  // plans of its kind that tie with it and were simulated too (RankedPlan::alike)
+    bool front = false;      // not among the best: found as a trade-off between time and memory
+    Errors errors;           // why it cannot run; empty: it can
 
     [[nodiscard]] bool feasible() const { return errors.empty(); }
     [[nodiscard]] double step_s() const { return to_seconds(evaluation.step_time).value; }
@@ -34,7 +35,7 @@ struct PlanEntry {
 struct Measure {
     const char* key;    // "step_time_s"
     const char* title;  // "Step"
-    const char* unit;   // "s", "B", "%", "/s", "USD"
+    const char* unit;   // "s", "B", "%", "/s", "USD"; "": a count
     const char* help;
     double (*value)(const PlanEntry& entry);
     std::string (*text)(double value);

@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "base/json.hpp"
 #include "base/si_format.hpp"
 #include "gui/view/trace_model.hpp"
+#include "models/hardware/profile_json.hpp"
 #include "plan/check_plan.hpp"
 #include "planner/explain/breakdown.hpp"
 #include "planner/explain/hardware_changes.hpp"
@@ -31,6 +33,7 @@ PlanEntry entry_of(const StudyPtr& study, const RankedPlan& ranked) {
     entry.plan = ranked.plan;
     entry.evaluation = ranked.evaluation;
     entry.tied = ranked.tied;
+    entry.near_identical = static_cast<int>(ranked.alike.size());
     return entry;
 }
 
@@ -308,6 +311,19 @@ Result<WhatIfAnswer> what_if(const Study& study, const ParallelPlan& plan, const
     answer.study = changed;
     answer.report = *report;
     return answer;
+}
+
+Result<Cluster> self_contained_cluster(const Study& study) {
+    Cluster cluster = study.document.cluster;
+    const std::vector<HardwareProfile>& profiles = study.environment->profiles;
+    const auto loaded = make_environment(study.document.graph, cluster);
+    if (loaded && (*loaded)->profiles == profiles) return cluster;
+    if (!std::ranges::all_of(profiles, [&](const HardwareProfile& p) { return p == profiles.front(); }))
+        return Error{ErrorCode::Usage,
+                     "the changed curves of several kinds of devices do not go into one document", "cluster",
+                     "change the NICs, or nodes of one kind"};
+    cluster.profile = encode_profile(profiles.front()).dump();
+    return cluster;
 }
 
 Errors check_entry(const Study& study, const ParallelPlan& plan) {

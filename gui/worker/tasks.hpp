@@ -75,6 +75,10 @@ struct WhatIfAnswer {
 // no longer divides.
 Result<WhatIfAnswer> what_if(const Study& study, const ParallelPlan& plan, const WhatIf& change);
 std::string to_string(const WhatIf& change);  // "8 nodes fewer, 2x NICs"
+// The study's cluster, holding the profile that its simulations use where its own words would load another:
+// of changed curves there is no name. Error: several kinds of devices, whose curves one document does not
+// hold.
+Result<Cluster> self_contained_cluster(const Study& study);
 
 // What the plan editor shows for one plan: legal or not, and how fast. Never slow.
 Errors check_entry(const Study& study, const ParallelPlan& plan);

@@ -1,6 +1,7 @@
-// Backend: one rank's memory and kernels. cpu/ implements it with oneDNN and our own vectorised kernels. The
-// caller owns all memory; kernels take Tensor views, run in call order, and know nothing of ranks: what a
-// collective must finish (a row-parallel sum, the pieces of a sharded softmax) is split into calls around it.
+// Backend: one rank's memory and kernels. cpu/ implements it with oneDNN (or OpenBLAS, or loops of our own)
+// and our own vectorised kernels, cuda/ with cuBLASLt and kernels of our own. The caller owns all memory;
+// kernels take Tensor views, run in call order, and know nothing of ranks: what a collective must finish (a
+// row-parallel sum, the pieces of a sharded softmax) is split into calls around it.
 //
 // Rows are tokens, sample after sample: row b * seq_len + s. Floating tensors are F32, BF16 or F16;
 // arithmetic inside a kernel is fp32 (CPUs multiply F16 matrices through fp32 copies). Where a kernel "adds",

@@ -11,6 +11,10 @@ const std::vector<std::string_view>& backend_names() {
     return names;
 }
 
+int visible_device(int local_rank, int visible, bool share) {
+    return visible == 1 || (share && visible > 0) ? local_rank % visible : local_rank;
+}
+
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options) {
     if (name == "cpu") {
         CpuOptions cpu;
@@ -20,8 +24,8 @@ Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const Backe
     if (name == "cuda") {
         const Result<const cuda::Module*> module = cuda::load_module();
         if (!module) return module.errors();
-        const int count = options.share ? (*module)->device_count() : 0;
-        return (*module)->make_backend(count > 0 ? options.device % count : options.device, options.tf32);
+        const int device = visible_device(options.device, (*module)->device_count(), options.share);
+        return (*module)->make_backend(device, options.tf32);
     }
     return Error{ErrorCode::Usage, fmt::format("unknown backend '{}'", name), "backend",
                  fmt::format("{}", fmt::join(backend_names(), ", "))};

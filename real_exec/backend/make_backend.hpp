@@ -12,10 +12,14 @@ namespace tw {
 
 struct BackendOptions {
     int threads = 1;     // cpu: of the kernels
-    int device = 0;      // cuda: index among the visible ones
-    bool share = false;  // cuda: modulo their number, so that several ranks may use one
+    int device = 0;      // cuda: the rank's number on its node (visible_device)
+    bool share = false;  // cuda: several ranks may use one GPU
     bool tf32 = false;   // cuda: fp32 products on tensor cores, inputs rounded to 10 bits
 };
+
+// Which of `visible` GPUs a rank takes: the one of its number on the node, or the only one where its launcher
+// shows each rank its own; `share`: its number modulo how many there are.
+int visible_device(int local_rank, int visible, bool share);
 
 // "cpu", "cuda".
 const std::vector<std::string_view>& backend_names();

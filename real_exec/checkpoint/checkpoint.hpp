@@ -142,13 +142,18 @@ struct FoundCheckpoint {
     std::vector<std::string> refused;      // "step 20: rank-00002.safetensors is truncated (...)"
 };
 
-// True where it is true on every rank; a collective of the caller's. Empty for one process.
-using AllAgree = std::function<Result<bool>(bool)>;
+// The smallest of the values that the ranks pass and the first rank that passes it; a collective of the
+// caller's. Empty for one process.
+struct Smallest {
+    std::int64_t value = 0;
+    int rank = 0;
+};
+using SmallestOf = std::function<Result<Smallest>(std::int64_t)>;
 
-// The newest checkpoint that every rank finds whole: each verifies its share, all agree, else the one before
-// is tried. An error where checkpoints are there and none is whole (naming what is wrong with each), or where
-// agreeing failed.
+// The newest checkpoint that every rank lists and finds whole: all agree on a step, each verifies its share,
+// all agree, else the one before is tried. An error where checkpoints are there and none is whole (naming
+// what is wrong with each), or where agreeing failed.
 Result<FoundCheckpoint> find_checkpoint(const std::filesystem::path& folder, int rank = 0, int world = 1,
-                                        const AllAgree& all_agree = {});
+                                        const SmallestOf& smallest_of = {});
 
 }  // namespace tw

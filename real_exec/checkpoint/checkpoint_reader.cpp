@@ -302,26 +302,39 @@ Result<Checkpoint> open_checkpoint(const std::filesystem::path& path) {
 }
 
 Result<FoundCheckpoint> find_checkpoint(const std::filesystem::path& folder, int rank, int world,
-                                        const AllAgree& all_agree) {
+                                        const SmallestOf& smallest_of) {
+    constexpr std::int64_t kNone = -1;
+    const auto agreed = [&](std::int64_t own) -> Result<Smallest> {
+        return smallest_of ? smallest_of(own) : Result<Smallest>(Smallest{own, rank});
+    };
     FoundCheckpoint found;
     Errors errors;
-    for (const std::int64_t step : checkpoint_steps(folder)) {
+    const auto refuse = [&](std::int64_t step, Error error) {
+        found.refused.push_back(fmt::format("step {}: {}", step, to_string(error)));
+        errors.push_back(std::move(error));
+    };
+    const std::vector<std::int64_t> listed = checkpoint_steps(folder);
+    for (auto next = listed.begin();;) {
+        const auto chosen = agreed(next == listed.end() ? kNone : *next);
+        if (!chosen) return chosen.errors();
+        const std::int64_t step = chosen->value;
+        // A file system may show a folder to one rank before it shows it to another.
+        for (; next != listed.end() && *next > step; ++next)
+            refuse(*next, unreadable(fmt::format("rank {} does not find it", chosen->rank),
+                                     (folder / step_folder(*next)).string()));
+        if (step == kNone) break;
+        if (next != listed.end() && *next == step) ++next;
         auto checkpoint = open_checkpoint(folder, step);
         Status intact = checkpoint ? checkpoint->verify(rank, world) : Status(checkpoint.errors());
-        bool all = static_cast<bool>(intact);
-        if (all_agree) {
-            const auto agreed = all_agree(all);
-            if (!agreed) return agreed.errors();
-            all = *agreed;
-        }
-        if (all) {
+        const auto all = agreed(intact ? 1 : 0);
+        if (!all) return all.errors();
+        if (all->value == 1) {
             found.checkpoint = std::move(*checkpoint);
             return found;
         }
         if (intact)
             intact = unreadable("another rank found it damaged", (folder / step_folder(step)).string());
-        found.refused.push_back(fmt::format("step {}: {}", step, to_string(intact.errors().front())));
-        errors.push_back(intact.errors().front());
+        refuse(step, intact.errors().front());
     }
     if (!errors.empty()) return errors;
     return found;

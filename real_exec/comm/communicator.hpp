@@ -1,10 +1,12 @@
 // Communicator: collectives and point-to-point transfers among a fixed list of global ranks. Transports
-// implement it (mpi/, nccl/, and self_communicator.hpp for a group of one); nothing above knows which is in
-// use. All operations return at once with a Request; progress happens in wait(), test() and
-// Transport::progress(), so that a caller that computes for long polls now and then.
+// implement it (mpi/, nccl/, and local/ for ranks that are threads; staged/ goes through host memory);
+// nothing above knows which is in use. All operations but barrier() return with a Request and do not wait for
+// what other ranks compute; progress happens in wait(), test() and Transport::progress(), so that a caller
+// that computes for long polls now and then.
 //
-// Every member calls the same collectives in the same order. Reductions sum in fp32 whatever the type, in an
-// order that depends on the group alone, so that a run repeats bit by bit.
+// Every member calls the same collectives in the same order. Reductions over MPI and threads sum in fp32
+// whatever the type and round once, in an order that depends on the group alone, so that a run repeats bit by
+// bit; NCCL rounds sums of 16-bit tensors at every hop, in the order of its ring or tree.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,8 @@ namespace tw {
 class Request {
   public:
     virtual ~Request() = default;
-    // True when the operation has completed; drives progress.
+    // True when the operation has completed or failed: wait() then returns its status at once. Drives
+    // progress.
     virtual bool test() = 0;
     // Blocks until it has, within the transport's deadline; an error names the operation, the group and,
     // where the transport knows, the ranks that are missing. The operation is given up then: the request may
@@ -33,6 +36,11 @@ class Request {
     [[nodiscard]] virtual std::string waiting_for() const { return {}; }
 };
 using RequestPtr = std::unique_ptr<Request>;
+
+// Messages of one member to another, by their ranks of the group.
+struct Route {
+    int from = 0, to = 0;
+};
 
 class Communicator {
   public:
@@ -54,6 +62,11 @@ class Communicator {
     virtual RequestPtr send(const Tensor& tensor, int to, int tag) = 0;  // `to`, `from`: ranks of the group
     virtual RequestPtr receive(const Tensor& tensor, int from, int tag) = 0;
     virtual Status barrier() = 0;
+
+    // Gives each route a way of its own, on which its messages wait for nothing else of the group. A
+    // collective: every member names the same routes in the same order. Messages without one may wait for the
+    // group's collectives. Transports whose messages never wait for each other need do nothing.
+    virtual Status open_routes(std::span<const Route> /*routes*/) { return ok(); }
 };
 
 // A process's way to the others: one a process. Communicators are created collectively, by all members of

@@ -9,7 +9,7 @@
 
 namespace tw {
 
-// Which GPU of its node a process takes: LOCAL_RANK (torchrun), OMPI_COMM_WORLD_LOCAL_RANK (mpirun),
+// A process's number on its node: LOCAL_RANK (torchrun), OMPI_COMM_WORLD_LOCAL_RANK (mpirun),
 // SLURM_LOCALID (srun), MPI_LOCALRANKID; else 0.
 int local_rank(const LauncherVariables& environment);
 

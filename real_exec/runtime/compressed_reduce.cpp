@@ -16,21 +16,30 @@ class Chain final : public Request {
 
     bool test() override {
         while (current_ && current_->test())
-            go_on();
+            (void)wait_for_current();
         return current_ == nullptr;
     }
     Status wait() override {
         while (current_) {
-            if (Status done = current_->wait(); !done) return done;
-            go_on();
+            if (Status done = wait_for_current(); !done) return done;
         }
-        return ok();
+        return failed_;
     }
     [[nodiscard]] std::string waiting_for() const override {
         return current_ ? current_->waiting_for() : std::string();
     }
 
   private:
+    // What follows a failed operation is not begun.
+    Status wait_for_current() {
+        if (Status done = current_->wait(); !done) {
+            (void)(failed_ = std::move(done));
+            current_.reset();
+            return failed_;
+        }
+        go_on();
+        return ok();
+    }
     void go_on() {
         current_.reset();
         while (!current_ && next_ < operations_.size())
@@ -39,6 +48,7 @@ class Chain final : public Request {
     std::vector<NextOperation> operations_;
     std::size_t next_ = 0;
     RequestPtr current_;
+    Status failed_ = ok();
 };
 
 // fp32 memory of the backend's, zero at first.

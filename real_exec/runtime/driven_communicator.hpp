@@ -9,7 +9,8 @@
 
 namespace tw {
 
-// Both outlive it. Its requests' wait() returns ok, or does not return: the lanes' watchdog ends the run.
+// Both outlive it. Its requests' test() and wait() end the run where an operation fails; wait() does too by
+// the lanes' watchdog, and else returns ok.
 std::unique_ptr<Communicator> drive(Communicator& communicator, Lanes& lanes);
 
 }  // namespace tw

@@ -130,8 +130,8 @@ void Executor::begin(std::int64_t first_step) {
     for (std::size_t s = 0; s < states_.size(); ++s) {
         // One replica has nobody to serve.
         if (!states_[s] || groups_.replicas(static_cast<int>(s), false).size() == 1) continue;
-        servers_[s] = std::make_unique<ParameterServer>(backend_, *states_[s], groups_, plan_.optimizer,
-                                                        options_.optimizer, schedule);
+        servers_[s] = std::make_unique<ParameterServer>(backend_, *states_[s], groups_, *lanes_,
+                                                        plan_.optimizer, options_.optimizer, schedule);
     }
 }
 
@@ -142,7 +142,7 @@ void Executor::finish(std::int64_t steps_done) {
             if (server) server->end_after(steps_done);
         // No server is to take what closes its workers for a push.
         GatheredNumbers all(*groups_.world, {0.0});
-        lanes_->wait_until([&] { return all.test(); }, "the other workers to end");
+        lanes_->wait(all.request(), "the other workers to end");
         for (const auto& server : servers_)
             if (server) server->close();
     }

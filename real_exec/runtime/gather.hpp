@@ -13,7 +13,7 @@ namespace tw {
 class GatheredNumbers {
   public:
     GatheredNumbers(Communicator& group, const std::vector<double>& own);
-    bool test() { return request_->test(); }
+    [[nodiscard]] Request& request() { return *request_; }
     Status wait() { return request_->wait(); }
     // Hands the request to whoever waits for it; this lives until it is complete.
     RequestPtr take_request() { return std::move(request_); }

@@ -2,10 +2,30 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "base/check.hpp"
 
 namespace tw {
+
+namespace {
+
+// Who sends to whom among the ranks of a pipeline, in one order on all of them.
+std::vector<Route> routes_of(const Schedule& schedule) {
+    std::set<std::pair<int, int>> pairs;
+    for (std::size_t rank = 0; rank < schedule.programs.size(); ++rank) {
+        for (const Instruction& in : schedule.programs[rank].instructions) {
+            if (is_send(in.opcode)) pairs.emplace(static_cast<int>(rank), in.peer);
+        }
+    }
+    std::vector<Route> routes;
+    for (const auto& [from, to] : pairs)
+        routes.push_back({from, to});
+    return routes;
+}
+
+}  // namespace
 
 Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, const Schedule& schedule,
                               bool replica_norms, int shard) {
@@ -58,6 +78,7 @@ Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, co
         make(groups.across[g], "tied embeddings", layout.across(ranks, false));
     }
     if (!errors.empty()) return errors;
+    if (Status opened = groups.pipeline->open_routes(routes_of(schedule)); !opened) return opened.errors();
     return groups;
 }
 

@@ -2,9 +2,11 @@
 // same model.
 #include "real_exec/runtime/initialise.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <string_view>
+#include <thread>
 
 #include "base/prng.hpp"
 #include "real_exec/checkpoint/tensor_region.hpp"
@@ -35,20 +37,33 @@ double normal_at(std::uint64_t seed, std::uint64_t stream, std::int64_t i) {
 }  // namespace
 
 std::vector<float> initial_values(const Parameter& p, std::uint64_t seed, std::int64_t first,
-                                  std::int64_t count) {
+                                  std::int64_t count, int threads) {
+    constexpr std::int64_t kFew = 1 << 16;  // not worth a thread
     std::vector<float> values(static_cast<std::size_t>(count), 0.0F);
     const std::uint64_t stream = stream_of(p.name);
-    for (const ElementRun& run : runs_of(region_of(p, first, count))) {
-        for (std::int64_t i = 0; i < run.length; ++i) {
-            const double value =
-                p.init_std > 0 ? p.init_std * normal_at(seed, stream, run.at + i) : p.init_value;
-            values[static_cast<std::size_t>(run.local + i)] = static_cast<float>(value);
+    const std::vector<ElementRun> runs = runs_of(region_of(p, first, count));
+    const std::int64_t shares = std::clamp<std::int64_t>(count / kFew, 1, std::max(1, threads));
+    // A share has its part of every run.
+    const auto draw = [&](std::int64_t share) {
+        for (const ElementRun& run : runs) {
+            const std::int64_t end = run.length * (share + 1) / shares;
+            for (std::int64_t i = run.length * share / shares; i < end; ++i) {
+                const double value =
+                    p.init_std > 0 ? p.init_std * normal_at(seed, stream, run.at + i) : p.init_value;
+                values[static_cast<std::size_t>(run.local + i)] = static_cast<float>(value);
+            }
         }
-    }
+    };
+    std::vector<std::thread> others;
+    for (std::int64_t share = 1; share < shares; ++share)
+        others.emplace_back(draw, share);
+    draw(0);
+    for (std::thread& other : others)
+        other.join();
     return values;
 }
 
-void StageState::initialise_owned(const Bucket& b, std::uint64_t seed) {
+void StageState::initialise_owned(const Bucket& b, std::uint64_t seed, int threads) {
     Backend& backend = *options_.backend;
     // All elements of whole buckets, the shard of sharded ones.
     const bool sharded = options_.shard_parameters;
@@ -73,7 +88,7 @@ void StageState::initialise_owned(const Bucket& b, std::uint64_t seed) {
         const std::int64_t from = std::max(value_begin, slice.begin);
         const std::int64_t to = std::min(value_end, slice.begin + slice.elements);
         if (from >= to) continue;
-        const std::vector<float> values = initial_values(p, seed, from - slice.begin, to - from);
+        const std::vector<float> values = initial_values(p, seed, from - slice.begin, to - from, threads);
         const Tensor value{b.value.data(), options_.compute, Shape{value_end - value_begin}};
         put(value, from - value_begin, values.data(), to - from);
         if (!b.master) continue;
@@ -84,9 +99,9 @@ void StageState::initialise_owned(const Bucket& b, std::uint64_t seed) {
     }
 }
 
-void StageState::initialise(std::uint64_t seed) {
+void StageState::initialise(std::uint64_t seed, int threads) {
     for (const Bucket& b : buckets_)
-        initialise_owned(b, seed);
+        initialise_owned(b, seed, threads);
     options_.backend->synchronize();
     bind_all();
 }

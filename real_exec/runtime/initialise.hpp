@@ -8,8 +8,8 @@
 
 namespace tw {
 
-// Elements [first, first + count) of a parameter's shard.
+// Elements [first, first + count) of a parameter's shard, drawn by this many threads: the same ones.
 std::vector<float> initial_values(const Parameter& p, std::uint64_t seed, std::int64_t first,
-                                  std::int64_t count);
+                                  std::int64_t count, int threads = 1);
 
 }  // namespace tw

@@ -1,6 +1,7 @@
 #include "real_exec/runtime/lanes.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 
@@ -89,7 +90,7 @@ bool Lanes::advance(Lane& lane) {
     bool moved = false;
     while (true) {
         if (lane.busy) {
-            while (!lane.active.empty() && lane.active.back()->test())
+            while (!lane.active.empty() && completed(*lane.active.back()))
                 lane.active.pop_back();
             if (!lane.active.empty()) return moved;
             lane.busy = false;
@@ -170,7 +171,26 @@ void Lanes::wait_for_dependencies(std::uint32_t index) {
 }
 
 void Lanes::wait(Request& request, const char* what) {
-    wait_until([&] { return request.test(); }, what, &request);
+    wait_until([&] { return completed(request); }, what, &request);
+}
+
+bool Lanes::completed(Request& request) {
+    if (!request.test()) return false;
+    if (const Status status = request.wait(); !status) {
+        transport_.abort(exit_code(status.errors()),
+                         fmt::format("{}, step {}: {}", who_, step_, to_string(status.errors())));
+        std::_Exit(1);  // GCC does not see that a virtual function never returns
+    }
+    return true;
+}
+
+void Lanes::rest_until(const std::function<bool()>& done) {
+    using namespace std::chrono_literals;
+    while (!done()) {
+        pump();
+        beat_ = clock_.now();
+        std::this_thread::sleep_for(1ms);
+    }
 }
 
 void Lanes::drain() {

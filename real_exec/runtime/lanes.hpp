@@ -3,7 +3,7 @@
 // is done. One thread drives them: pump() starts and completes what can be, and every wait pumps.
 //
 // A wait that sees nothing happen for the watchdog's time ends the whole run and says which rank waits before
-// which instruction for whom.
+// which instruction for whom. An operation that fails ends it too, with its error.
 #pragma once
 
 #include <atomic>
@@ -52,9 +52,13 @@ class Lanes {
     // Blocks until everything that an instruction waits for is done.
     void wait_for_dependencies(std::uint32_t index);
     void wait(Request& request, const char* what);
+    // Whether it has completed; a request that has failed ends the run.
+    [[nodiscard]] bool completed(Request& request);
     // `waiting_for`: who is missing, for the watchdog's message; may be empty.
     void wait_until(const std::function<bool()>& done, const char* what,
                     const Request* waiting_for = nullptr);
+    // A wait for what takes the time that it takes, a disk: the lanes go on, and no watchdog ends the run.
+    void rest_until(const std::function<bool()>& done);
     void drain();
     void pump();
 

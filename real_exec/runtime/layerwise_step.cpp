@@ -20,7 +20,7 @@ void Executor::sum_over_shards(const StageState& state, std::vector<double>& squ
     const auto sum_over = [&](Communicator& group, auto&& included) {
         if (group.size() == 1) return;
         GatheredNumbers all(group, squares);
-        lanes_->wait_until([&] { return all.test(); }, "the norms of whole tensors");
+        lanes_->wait(all.request(), "the norms of whole tensors");
         for (std::size_t p = 0; p < parameters.size(); ++p) {
             if (!included(parameters[p])) continue;
             squares[2 * p] = all.sum(2 * p);

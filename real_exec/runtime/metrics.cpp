@@ -1,8 +1,11 @@
 #include "real_exec/runtime/metrics.hpp"
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -44,7 +47,13 @@ Result<Metrics> Metrics::open(const TrainOptions& options, const PlanDocument& d
 
 void Metrics::add(const StepResult& step) {
     if (!lines_) return;
-    *lines_ << step_to_json_line(step) << std::flush;
+    if (!(*lines_ << step_to_json_line(step) << std::flush)) {
+        if (!lost_)
+            std::cerr << fmt::format("{}/metrics.jsonl: cannot be written, lines are lost: {}\n", folder_,
+                                     std::strerror(errno));
+        lost_ = true;
+        lines_->clear();  // the next line may find room
+    }
     // A scrape that fails now succeeds after the next step.
     (void)write_text_file(folder_ + "/metrics.prom", prometheus_text(step, labels_));
 }

@@ -17,11 +17,13 @@ class Metrics {
   public:
     // Without a log folder, or on other ranks, nothing is written.
     static Result<Metrics> open(const TrainOptions& options, const PlanDocument& document, bool writes);
+    // A line that cannot be written is reported on stderr, once a run.
     void add(const StepResult& step);
 
   private:
     std::string folder_, labels_;
     std::shared_ptr<std::ostream> lines_;
+    bool lost_ = false;
 };
 
 // The text format's lines of one step.

@@ -11,11 +11,12 @@ Tensor elements_of(const Tensor& whole, std::int64_t begin, std::int64_t count) 
 
 }  // namespace
 
-ParameterServer::ParameterServer(Backend& backend, StageState& state, const Groups& groups,
+ParameterServer::ParameterServer(Backend& backend, StageState& state, const Groups& groups, Lanes& lanes,
                                  OptimizerKind kind, const OptimizerOptions& options,
                                  const Schedule& schedule)
     : backend_(backend),
       state_(state),
+      lanes_(lanes),
       kind_(kind),
       options_(options),
       schedule_(schedule),
@@ -61,7 +62,7 @@ void ParameterServer::push(double scale) {
     for (Served& served : served_) {
         // The answers to the push before have come, so that it has arrived everywhere.
         while (!served.sending.empty()) {
-            if (served.sending.back()->test()) served.sending.pop_back();
+            if (lanes_.completed(*served.sending.back())) served.sending.pop_back();
         }
         const Tensor out = served.pushed.view(state_.options().gradient, Shape{served.bucket->elements});
         backend_.axpby(scale, state_.grads(*served.bucket), 0, out);
@@ -105,8 +106,8 @@ bool ParameterServer::serve() {
     for (Served& served : served_) {
         for (std::size_t w = 0; w < served.workers.size(); ++w) {
             Worker& worker = served.workers[w];
-            if (worker.answering && worker.answering->test()) worker.answering.reset();
-            if (!worker.receiving || !worker.receiving->test()) continue;
+            if (worker.answering && lanes_.completed(*worker.answering)) worker.answering.reset();
+            if (!worker.receiving || !lanes_.completed(*worker.receiving)) continue;
             worker.receiving.reset();
             moved = true;
             if (worker.clock == pushes_) continue;  // close()
@@ -161,7 +162,7 @@ bool ParameterServer::answer(Served& served, int w) {
 bool ParameterServer::finished() const {
     return std::all_of(served_.begin(), served_.end(), [&](const Served& served) {
         const bool sent = std::all_of(served.sending.begin(), served.sending.end(),
-                                      [](const RequestPtr& request) { return request->test(); });
+                                      [&](const RequestPtr& request) { return lanes_.completed(*request); });
         return sent && std::all_of(served.workers.begin(), served.workers.end(), [&](const Worker& worker) {
                    return worker.clock == pushes_ && !worker.receiving && !worker.waits && !worker.answering;
                });

@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "real_exec/runtime/groups.hpp"
+#include "real_exec/runtime/lanes.hpp"
 #include "real_exec/runtime/optimizer_update.hpp"
 #include "real_exec/runtime/stage_state.hpp"
 
@@ -25,8 +26,8 @@ class ParameterServer {
         int staleness = -1;  // clocks; < 0: no bound
     };
     // All outlive it. The state shards its update, and its master is apart from its values.
-    ParameterServer(Backend& backend, StageState& state, const Groups& groups, OptimizerKind kind,
-                    const OptimizerOptions& options, const Schedule& schedule);
+    ParameterServer(Backend& backend, StageState& state, const Groups& groups, Lanes& lanes,
+                    OptimizerKind kind, const OptimizerOptions& options, const Schedule& schedule);
     ~ParameterServer();
     ParameterServer(const ParameterServer&) = delete;
     ParameterServer& operator=(const ParameterServer&) = delete;
@@ -75,6 +76,7 @@ class ParameterServer {
 
     Backend& backend_;
     StageState& state_;
+    Lanes& lanes_;
     OptimizerKind kind_;
     const OptimizerOptions& options_;
     Schedule schedule_;

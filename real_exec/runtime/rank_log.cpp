@@ -1,7 +1,9 @@
 #include "real_exec/runtime/rank_log.hpp"
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 
@@ -50,6 +52,7 @@ Result<RankLog> RankLog::open(const std::string& folder, int rank) {
     std::FILE* file = std::fopen(path.c_str(), "a");
     if (file == nullptr)
         return Error{ErrorCode::Failure, "cannot write the rank's log", path, "a folder that can be written"};
+    log.path_ = path;
     log.file_ = std::shared_ptr<std::FILE>(file, [](std::FILE* open) { std::fclose(open); });
     return log;
 }
@@ -62,8 +65,13 @@ void RankLog::line(std::string_view text) {
         if (c == '\n') out += "    ";
     }
     out += '\n';
-    std::fwrite(out.data(), 1, out.size(), file_.get());
-    std::fflush(file_.get());
+    const bool written = std::fwrite(out.data(), 1, out.size(), file_.get()) == out.size();
+    if (std::fflush(file_.get()) == 0 && written) return;
+    if (!lost_)
+        std::fprintf(stderr, "%s: cannot be written, lines are lost: %s\n", path_.c_str(),
+                     std::strerror(errno));
+    lost_ = true;
+    std::clearerr(file_.get());
 }
 
 std::unique_ptr<Transport> log_aborts(Transport& transport, RankLog& log) {

@@ -18,11 +18,14 @@ class RankLog {
     RankLog() = default;  // writes nothing
     // Errors: a folder or file that cannot be written. An empty folder: a log that writes nothing.
     static Result<RankLog> open(const std::string& folder, int rank);
-    // "2026-01-31T12:00:00Z text"; further lines of the text are indented.
+    // "2026-01-31T12:00:00Z text"; further lines of the text are indented. What cannot be written is reported
+    // on stderr, once.
     void line(std::string_view text);
 
   private:
     std::shared_ptr<std::FILE> file_;
+    std::string path_;
+    bool lost_ = false;
 };
 
 // The same transport, whose abort() writes its message to the log first. Both outlive it.

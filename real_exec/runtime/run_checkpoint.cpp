@@ -165,12 +165,17 @@ Result<Resumed> resume_from_checkpoint(Executor& executor, const TrainOptions& o
                                        const PlanDocument& document, const Dataset& dataset,
                                        Backend& backend) {
     Communicator& world = *executor.groups().world;
-    const auto agree = [&](bool mine) -> Result<bool> {
-        GatheredNumbers all(world, {mine ? 0.0 : 1.0});
+    const auto smallest = [&](std::int64_t own) -> Result<Smallest> {
+        GatheredNumbers all(world, {static_cast<double>(own)});
         if (Status done = all.wait(); !done) return done.errors();
-        return all.max(0) == 0;
+        Smallest found{static_cast<std::int64_t>(all.of(0, 0)), 0};
+        for (int rank = 1; rank < world.size(); ++rank) {
+            const auto value = static_cast<std::int64_t>(all.of(rank, 0));
+            if (value < found.value) found = {value, rank};
+        }
+        return found;
     };
-    auto found = find_checkpoint(options.resume_folder, world.rank(), world.size(), agree);
+    auto found = find_checkpoint(options.resume_folder, world.rank(), world.size(), smallest);
     if (!found) return found.errors();
     if (!found->checkpoint) {
         return Error{ErrorCode::Unreadable, "there is no checkpoint", options.resume_folder,

@@ -56,7 +56,7 @@ class StageState {
     [[nodiscard]] bool by_layer() const { return options_.shard_gradients; }
 
     // Draws every parameter: element i of the whole tensor from (seed, name, i), whatever the layout.
-    void initialise(std::uint64_t seed);
+    void initialise(std::uint64_t seed, int threads = 1);
     // The master's (else the values') owned elements into the values, after master was written by other
     // means.
     void values_from_master();
@@ -103,7 +103,7 @@ class StageState {
     void make_buckets();
     void allocate();
     void bind_values(const Bucket& bucket, const Tensor& values);
-    void initialise_owned(const Bucket& bucket, std::uint64_t seed);
+    void initialise_owned(const Bucket& bucket, std::uint64_t seed, int threads);
 
     StageModule* module_;
     StageStateOptions options_;

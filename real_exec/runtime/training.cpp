@@ -123,7 +123,7 @@ class Run {
         if (Status made = make_executor(); !made) return made;
         if (options_.resume_folder.empty()) {
             for (const auto& state : executor_->states()) {
-                if (state) state->initialise(options_.seed);
+                if (state) state->initialise(options_.seed, options_.threads);
             }
             if (!options_.weights.empty()) {
                 if (Status read = start_from_weights(*executor_, options_.weights, backend_); !read)
@@ -196,8 +196,7 @@ class Run {
     bool ends_before(std::int64_t step) {
         if (options_.stop == nullptr) return false;
         while (!pending_.empty() && pending_.front().step + stops_after_ <= step) {
-            GatheredNumbers& oldest = *pending_.front().numbers;
-            executor_->lanes().wait_until([&] { return oldest.test(); }, "the figures of a step");
+            executor_->lanes().wait(pending_.front().numbers->request(), "the figures of a step");
             take_figures();
         }
         result_.interrupted = step >= stop_at_;
@@ -225,7 +224,7 @@ class Run {
                  std::vector<double>{numbers.loss_sum, numbers.loss_count, numbers.square_sum, numbers.norm,
                                      clock_.seconds() + record_.clock.offset_s, numbers.waited_s,
                                      options_.stop != nullptr && options_.stop->load() ? 1.0 : 0.0})});
-        while (!pending_.empty() && pending_.front().numbers->test())
+        while (!pending_.empty() && executor_->lanes().completed(pending_.front().numbers->request()))
             take_figures();
         const std::int64_t done = done_ = step + 1;
         // Of a server's shard the last push is not in yet (finish).
@@ -248,6 +247,7 @@ class Run {
     [[nodiscard]] bool asynchronous_server() const { return document_.plan.gradient_sync == "ps-async"; }
     Status save(std::int64_t steps_done) {
         saved_ = steps_done;
+        executor_->lanes().rest_until([this] { return !writer_->busy(); });  // with the save before
         return save_checkpoint(*writer_, *executor_, document_, options_, *dataset_, steps_done);
     }
 
@@ -309,11 +309,11 @@ class Run {
         executor_->finish(done_);
         if (Status saved = save_last(); !saved) return saved.errors();
         while (!pending_.empty()) {
-            GatheredNumbers& next = *pending_.front().numbers;
-            executor_->lanes().wait_until([&] { return next.test(); }, "the figures of the last step");
+            executor_->lanes().wait(pending_.front().numbers->request(), "the figures of the last step");
             take_figures();
         }
         if (writer_) {
+            executor_->lanes().rest_until([this] { return !writer_->busy(); });
             if (Status written = writer_->wait(); !written) return written.errors();
         }
         // Clocks drift: the offset now bounds what the one at the start has become.

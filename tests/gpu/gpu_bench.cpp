@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <iostream>
+#include <thread>
 
 #include "models/families/registry.hpp"
 #include "models/hardware/cluster_table.hpp"
@@ -84,6 +85,7 @@ int main(int argc, char** argv) {
     } else if (words[0] == "gpt2-tiny") {
         config = gpt2(words[0], 4, 256, 4);
         config.seq_len = 256;
+        config.vocab = 2048;  // the CPU trains it too
     } else {
         std::cerr << "unknown model '" << words[0] << "'\n";
         return 2;
@@ -105,8 +107,10 @@ int main(int argc, char** argv) {
     TrainOptions options;
     options.steps = steps;
     options.quiet = true;
+    options.threads =
+        static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));  // draw the weights
     const auto run = [&](const char* backend_name) -> Result<TrainResult> {
-        auto backend = make_backend(backend_name, {.threads = 8});
+        auto backend = make_backend(backend_name, {.threads = options.threads});
         if (!backend) return backend.errors();
         auto transports = local_transports(1);
         return train(document, options, *transports.front(), **backend);

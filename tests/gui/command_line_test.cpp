@@ -31,6 +31,11 @@ TEST(CommandLine, LegalWordsAreRead) {
     EXPECT_EQ(line->size, QSize(800, 450));
     EXPECT_EQ(line->theme, "dark");
     EXPECT_FALSE(line->setup);
+    EXPECT_FALSE(line->goes_on());
+    // A model or a cluster alone is something that is asked for too.
+    EXPECT_FALSE(read({"--model", "gpt2-tiny"})->goes_on());
+    EXPECT_FALSE(read({"--cluster", "cpu:2"})->goes_on());
+    EXPECT_TRUE(read({"--theme", "dark"})->goes_on());
 
     const auto setup = read({"--model", "gpt2-tiny", "--cluster", "cpu:2", "--global-batch", "8", "--seq-len",
                              "64", "--fix", "pp=2"});

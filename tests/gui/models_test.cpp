@@ -63,6 +63,13 @@ TEST(Models, TheFilterUnderstandsWordsMeasuresAndFields) {
     EXPECT_EQ(filter.set_filter("dp>2"), "");
     EXPECT_EQ(filter.rowCount(), 0);
     EXPECT_NE(filter.set_filter("colour=7"), "");
+    // A value that is none of its measure's is said, and filters nothing.
+    for (const char* wrong : {"step<30x", "mfu>40GB", "mem<1.2.3GiB", "rate>5q", "dp<8x", "money<5%"}) {
+        EXPECT_NE(filter.set_filter(wrong), "") << wrong;
+        EXPECT_EQ(filter.rowCount(), feasible) << wrong;
+    }
+    for (const char* right : {"step<30", "mfu<100%", "rate>0k", "alike<1000", "recompute=none"})
+        EXPECT_EQ(filter.set_filter(right), "") << right;
     EXPECT_EQ(filter.set_filter("nosuchschedule"), "");
     EXPECT_EQ(filter.rowCount(), 0);
 }

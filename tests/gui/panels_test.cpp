@@ -3,12 +3,16 @@
 #include <QHeaderView>
 #include <QJsonArray>
 #include <QJsonDocument>
+#include <QLabel>
+#include <QPlainTextEdit>
 #include <QTableView>
 #include <QTemporaryDir>
 
+#include "gui/actions.hpp"
 #include "gui/item_models/value_table.hpp"
 #include "gui/widgets/panel.hpp"
 #include "gui/widgets/range_panel.hpp"
+#include "gui/widgets/run_panel.hpp"
 #include "gui/widgets/table_view.hpp"
 #include "gui/widgets/timeline_view.hpp"
 #include "gui/widgets/trace_panels.hpp"
@@ -44,6 +48,52 @@ TEST(Panels, WhatIsBehindAnotherTabPutsItsWorkOff) {
     window.show_panel(why);
     ASSERT_TRUE(wait_idle(workbench));
     EXPECT_NE(workbench.shown().explanation, nullptr);
+}
+
+TEST(Panels, AJudgementThatIsReplacedOrCancelledIsNotWaitedFor) {
+    MainWindow window(false);
+    window.show();
+    Workbench& workbench = window.workbench();
+    find_small_plans(workbench);
+    Panel* why = window.panel("why");
+    const auto says = [&](const QString& text) {
+        return std::ranges::any_of(why->findChildren<QLabel*>(),
+                                   [&](const QLabel* label) { return label->text() == text; });
+    };
+    window.show_panel(why);
+    ASSERT_TRUE(workbench.jobs().busy("explain"));
+    EXPECT_TRUE(says("judging…"));
+    workbench.select(workbench.plans()[1].id);
+    ASSERT_TRUE(wait_idle(workbench));
+    EXPECT_NE(workbench.shown().explanation, nullptr);
+    EXPECT_FALSE(says("judging…"));
+    workbench.select(workbench.plans()[0].id);
+    ASSERT_TRUE(wait_until([&] { return workbench.jobs().busy("explain"); }));
+    workbench.cancel();
+    ASSERT_TRUE(wait_idle(workbench));
+    EXPECT_FALSE(says("judging…"));
+    EXPECT_TRUE(workbench.shown().explanation != nullptr || says("not judged"));
+}
+
+TEST(Panels, TheLogOfARunShowsWholeLines) {
+    MainWindow window(false);
+    auto* const run = dynamic_cast<RunPanel*>(window.panel("run"));
+    ASSERT_NE(run, nullptr);
+    auto* const log = run->findChild<QPlainTextEdit*>();
+    const QByteArray text = "step 1 · 3 µs\nstep 2\n";
+    for (qsizetype i = 0; i < text.size(); ++i)
+        run->take_log(text.mid(i, 1));
+    EXPECT_EQ(log->toPlainText(), "step 1 · 3 µs\nstep 2");
+}
+
+TEST(Panels, ComparingWithoutAMeasurementSaysSo) {
+    MainWindow window(false);
+    window.show();
+    find_small_plans(window.workbench());
+    window.actions().action("compare.measured")->trigger();
+    EXPECT_TRUE(std::ranges::any_of(window.workbench().problems(), [](const Problem& problem) {
+        return problem.where == "compare" && problem.message == "there is no measured trace yet";
+    }));
 }
 
 TEST(Panels, EveryTableIsWrittenInEveryFormat) {

@@ -43,6 +43,8 @@ TEST(Workbench, PlansOfTheSearchAreThoseOfThePlanner) {
     for (std::size_t i = 0; i < answer->plans.size(); ++i) {
         EXPECT_EQ(summary(answer->plans[i].plan), summary(workbench.plans()[i].plan));
         EXPECT_EQ(answer->plans[i].evaluation.step_time, workbench.plans()[i].evaluation.step_time);
+        EXPECT_EQ(answer->plans[i].alike.size(),
+                  static_cast<std::size_t>(workbench.plans()[i].near_identical));
     }
 }
 
@@ -122,6 +124,98 @@ TEST(Workbench, ACancelledSearchKeepsWhatItFound) {
     ASSERT_TRUE(wait_idle(workbench));
     EXPECT_FALSE(workbench.searching());
     EXPECT_FALSE(workbench.plans().empty());
+}
+
+TEST(Workbench, ACancelledSimulationIsNoLongerRunning) {
+    Workbench workbench;
+    find_small_plans(workbench);
+    workbench.set_field("recompute", "full");
+    EXPECT_TRUE(workbench.shown().running);
+    workbench.cancel();
+    ASSERT_TRUE(wait_idle(workbench));
+    const Shown& shown = workbench.shown();
+    EXPECT_FALSE(shown.running);
+    EXPECT_TRUE(shown.report == nullptr || shown.report->plan == *shown.plan);
+    workbench.resimulate();
+    ASSERT_TRUE(wait_idle(workbench));
+    EXPECT_NE(workbench.shown().report, nullptr);
+}
+
+TEST(Workbench, ASearchThatWaitsForTheModelIsCancelledToo) {
+    Workbench workbench;
+    workbench.edit_setup(small_setup(), "test");
+    workbench.start_search();
+    EXPECT_FALSE(workbench.searching());  // the model is being read
+    workbench.cancel();
+    ASSERT_TRUE(wait_idle(workbench));
+    workbench.edit_setup(
+        [] {
+            gui::Setup other = small_setup();
+            other.global_batch = 16;
+            return other;
+        }(),
+        "test");
+    ASSERT_TRUE(wait_idle(workbench));
+    EXPECT_TRUE(workbench.plans().empty());
+}
+
+TEST(Workbench, ASessionEndsWhatWasUnderWay) {
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("a.session.json");
+    Workbench first;
+    find_small_plans(first);
+    ASSERT_EQ(first.save_session(path, {}).toStdString(), "");
+    Workbench second;
+    gui::Setup setup = small_setup();
+    setup.global_batch = 4;
+    second.edit_setup(setup, "test");
+    second.start_search();
+    ASSERT_TRUE(wait_idle(second));
+    WhatIf change;
+    change.compute = 2;
+    second.try_what_if(change);
+    ASSERT_TRUE(wait_idle(second));
+    ASSERT_NE(second.what_if_answer(), nullptr);
+    second.open_session(path);
+    second.start_search();
+    second.explain();
+    second.try_what_if(change);
+    ASSERT_TRUE(wait_idle(second));
+    EXPECT_EQ(second.setup(), first.setup());
+    EXPECT_EQ(second.what_if_answer(), nullptr);
+    EXPECT_EQ(second.what_if_text(), "");
+    EXPECT_EQ(second.search_text(), "");
+    EXPECT_EQ(second.shown().explanation, nullptr);
+    ASSERT_EQ(second.plans().size(), first.plans().size());
+    for (std::size_t i = 0; i < first.plans().size(); ++i)
+        EXPECT_EQ(second.plans()[i].plan, first.plans()[i].plan);
+    EXPECT_EQ(*second.shown().plan, *first.shown().plan);
+}
+
+// Curves that a what-if scaled go with the cluster that it leaves.
+TEST(Workbench, AnAdoptedWhatIfKeepsItsCurves) {
+    Workbench workbench;
+    find_small_plans(workbench);
+    WhatIf change;
+    change.compute = 3;
+    workbench.try_what_if(change);
+    ASSERT_TRUE(wait_idle(workbench));
+    const auto answer = workbench.what_if_answer();
+    ASSERT_NE(answer, nullptr);
+    workbench.adopt_what_if();
+    ASSERT_TRUE(wait_idle(workbench));
+    ASSERT_NE(workbench.study(), nullptr);
+    for (const Problem& problem : workbench.problems())
+        EXPECT_NE(problem.severity, Problem::Severity::Error) << problem.message.toStdString();
+    const auto again = report_plan(*workbench.study(), answer->plan);
+    ASSERT_TRUE(again) << to_string(again.errors());
+    EXPECT_DOUBLE_EQ((*again)->step_time_s, answer->report->step_time_s);
+    // What nothing scaled is still the shipped profile's name.
+    const auto study = make_study(small_setup());
+    ASSERT_TRUE(study);
+    const auto same = self_contained_cluster(**study);
+    ASSERT_TRUE(same);
+    EXPECT_EQ(same->profile, (*study)->document.cluster.profile);
 }
 
 // A search takes every core; what the user does goes first.

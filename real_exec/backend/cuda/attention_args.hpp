@@ -47,7 +47,9 @@ Heads<T> heads_of(const MatrixView& m) {
     return {static_cast<T*>(m.data), m.ld};
 }
 
-// delta[sample, head, query] = dout . out of that row; for either kind of kernel.
+// The kernels on tensor cores. lse and delta: (sample, head, query) in fp32; the forward writes the
+// log-sum-exp of each row, the backward reads it and delta = dout . out of the row, which the caller has
+// computed.
 void attention_forward_tiles(const AttentionArgs& args, std::int64_t batch, const MatrixView& q,
                              const MatrixView& k, const MatrixView& v, const MatrixView& out, float* lse,
                              Stream stream);

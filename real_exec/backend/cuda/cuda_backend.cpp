@@ -8,7 +8,8 @@ namespace tw::cuda {
 CudaBackend::CudaBackend(DeviceInfo device, bool tf32)
     : device_(std::move(device)),
       stream_(make_stream()),
-      gemm_(make_gemm(tf32)),
+      pool_(stream_),
+      gemm_(make_gemm(tf32, stream_)),
       host_word_(pinned_allocate(64)) {}
 
 CudaBackend::~CudaBackend() {
@@ -16,6 +17,7 @@ CudaBackend::~CudaBackend() {
     rope_tables_.clear();
     gemm_.reset();
     pinned_free(host_word_);
+    pool_.release();
     destroy_stream(stream_);
 }
 
@@ -27,8 +29,7 @@ void* CudaBackend::raw_allocate(std::size_t bytes) {
     void* data = pool_.allocate(bytes);
     if (data == nullptr) {
         // What is cached may be in the wrong sizes.
-        cuda::synchronize(stream_);
-        pool_.release();
+        release_cached();
         data = pool_.allocate(bytes);
     }
     if (data == nullptr) {
@@ -40,8 +41,8 @@ void* CudaBackend::raw_allocate(std::size_t bytes) {
 }
 
 void CudaBackend::release_cached() {
-    cuda::synchronize(stream_);
     pool_.release();
+    cuda::synchronize(stream_);  // the driver takes back what has been freed
 }
 
 void CudaBackend::copy_from_host(const Tensor& to, const void* from) {

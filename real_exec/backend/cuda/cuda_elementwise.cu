@@ -41,7 +41,7 @@ TW_KERNEL fill_kernel(T* x, double value, std::int64_t n) {
     }
 }
 
-// One partial sum a block; not finite: a flag.
+// Sums of squares, a partial one a block: in fp32 within a block, in fp64 over the blocks (total_kernel).
 template <class T>
 TW_KERNEL squares_kernel(const T* x, bool wide_x, std::int64_t n, double* partials) {
     TW_SHARED float scratch[32];
@@ -62,6 +62,7 @@ TW_KERNEL total_kernel(const double* partials, int count, double* total) {
         sum += partials[i];
     *total = sum;
 }
+// *bad: 1 where an element is not finite, else as it was.
 template <class T>
 TW_KERNEL finite_kernel(const T* x, bool wide_x, std::int64_t n, std::int32_t* bad) {
     const std::int64_t at = pack_begin();

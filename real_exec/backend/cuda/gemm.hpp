@@ -17,7 +17,7 @@ class Gemm {
     virtual void run(const MatrixView& a, bool transpose_a, const MatrixView& b, bool transpose_b,
                      const MatrixView& c, bool accumulate, const Tensor& bias, Stream stream) = 0;
 };
-// tf32: fp32 products may use tensor cores that round their inputs to 10 bits.
-std::unique_ptr<Gemm> make_gemm(bool tf32);
+// tf32: fp32 products may use tensor cores that round their inputs to 10 bits. All products run on `stream`.
+std::unique_ptr<Gemm> make_gemm(bool tf32, Stream stream);
 
 }  // namespace tw::cuda

@@ -53,9 +53,9 @@ struct Product {
 
 class CublasLtGemm final : public Gemm {
   public:
-    explicit CublasLtGemm(bool tf32) : tf32_(tf32) {
+    CublasLtGemm(bool tf32, Stream stream) : tf32_(tf32), stream_(stream) {
         require(cublasLtCreate(&handle_), "start");
-        workspace_ = device_allocate(kWorkspaceBytes);
+        workspace_ = device_allocate(kWorkspaceBytes, stream_);
         TW_CHECK_MSG(workspace_ != nullptr, "no device memory for the workspace of matrix products");
     }
     ~CublasLtGemm() override {
@@ -65,7 +65,7 @@ class CublasLtGemm final : public Gemm {
             cublasLtMatrixLayoutDestroy(product.c);
             cublasLtMatmulDescDestroy(product.operation);
         }
-        device_free(workspace_);
+        device_free(workspace_, stream_);
         cublasLtDestroy(handle_);
     }
     CublasLtGemm(const CublasLtGemm&) = delete;
@@ -166,6 +166,7 @@ class CublasLtGemm final : public Gemm {
     }
 
     bool tf32_;
+    Stream stream_;
     cublasLtHandle_t handle_ = nullptr;
     void* workspace_ = nullptr;
     std::map<Key, Product> products_;
@@ -173,8 +174,8 @@ class CublasLtGemm final : public Gemm {
 
 }  // namespace
 
-std::unique_ptr<Gemm> make_gemm(bool tf32) {
-    return std::make_unique<CublasLtGemm>(tf32);
+std::unique_ptr<Gemm> make_gemm(bool tf32, Stream stream) {
+    return std::make_unique<CublasLtGemm>(tf32, stream);
 }
 
 }  // namespace tw::cuda

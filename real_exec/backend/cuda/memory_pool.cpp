@@ -23,7 +23,7 @@ void* MemoryPool::allocate(std::size_t bytes) {
     auto found = free_.lower_bound({size, nullptr});
     if (found == free_.end()) {
         const std::size_t segment = round_up(size, kSegment);
-        void* data = device_allocate(segment);
+        void* data = device_allocate(segment, stream_);
         if (data == nullptr) return nullptr;
         reserved_ += segment;
         auto* at = static_cast<char*>(data);
@@ -78,7 +78,7 @@ void MemoryPool::release() {
         if (whole) {
             free_.erase({it->second.bytes, it->first});
             reserved_ -= it->second.bytes;
-            device_free(it->first);
+            device_free(it->first, stream_);
             blocks_.erase(it);
         }
         it = next;

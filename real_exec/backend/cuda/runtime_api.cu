@@ -30,7 +30,9 @@ void check_launch(const char* kernel) {
 
 int device_count() {
     int count = 0;
-    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+    if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+    cudaGetLastError();  // whoever asks goes on without one
+    return 0;
 }
 
 Result<DeviceInfo> open_device(int index) {
@@ -63,6 +65,10 @@ Result<DeviceInfo> open_device(int index) {
         return Error{ErrorCode::Failure, std::string("cannot open the GPU: ") + cudaGetErrorString(set),
                      "cuda", "another process may hold it in exclusive mode"};
     require(cudaGetDeviceProperties(&properties, index), "device properties");
+    if (properties.memoryPoolsSupported == 0) {
+        return Error{ErrorCode::Failure, std::string(properties.name) + " has no memory pools here", "cuda",
+                     "a driver or a virtual GPU with unified memory, or --backend cpu"};
+    }
     return DeviceInfo{properties.name,
                       properties.major,
                       properties.minor,
@@ -71,14 +77,14 @@ Result<DeviceInfo> open_device(int index) {
                       "CUDA " + version(runtime) + ", driver " + version(driver)};
 }
 
-void* device_allocate(std::size_t bytes) {
+void* device_allocate(std::size_t bytes, Stream stream) {
     void* data = nullptr;
-    if (cudaMalloc(&data, bytes) == cudaSuccess) return data;
+    if (cudaMallocAsync(&data, bytes, native(stream)) == cudaSuccess) return data;
     cudaGetLastError();  // an allocation may be tried again
     return nullptr;
 }
-void device_free(void* data) {
-    require(cudaFree(data), "free");
+void device_free(void* data, Stream stream) {
+    require(cudaFreeAsync(data, native(stream)), "free");
 }
 bool is_device_memory(const void* data) {
     cudaPointerAttributes attributes{};

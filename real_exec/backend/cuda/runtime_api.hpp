@@ -23,8 +23,10 @@ int device_count();  // 0 without a driver
 // Makes the device this thread's; an error says what is missing (driver, device, a device of this index).
 Result<DeviceInfo> open_device(int index);
 
-void* device_allocate(std::size_t bytes);  // null: out of memory
-void device_free(void* data);
+// In the order of the stream, without waiting for others. Null: out of memory. What has been freed is the
+// driver's again when the stream is synchronised.
+void* device_allocate(std::size_t bytes, Stream stream);
+void device_free(void* data, Stream stream);
 bool is_device_memory(const void* data);
 void* pinned_allocate(std::size_t bytes);  // host memory that the device copies from and to by itself
 void pinned_free(void* data);

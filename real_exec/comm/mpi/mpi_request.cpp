@@ -71,12 +71,11 @@ Status MpiRequest::wait() {
         if (spins % 1024 != 1023) continue;
         const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
         if (waited.count() < deadline_s_) continue;
-        Error late{ErrorCode::Failure, fmt::format("{} waits for {:.0f} s", what_, waited.count()), "",
-                   missing()};
+        (void)(failed_ = Error{ErrorCode::Failure,
+                               fmt::format("{} waits for {:.0f} s", what_, waited.count()), "", missing()});
         give_up();
-        return late;
     }
-    return ok();
+    return failed_;
 }
 
 // What has not been matched is cancelled; the rest is left to the library. The caller ends the run.

@@ -51,6 +51,7 @@ class MpiRequest final : public Request {
     std::vector<int> indices_;
     std::size_t open_count_ = 0;
     bool done_ = false;
+    Status failed_ = ok();
 };
 
 }  // namespace tw

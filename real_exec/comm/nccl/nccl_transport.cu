@@ -29,6 +29,18 @@ void require(cudaError_t status, const char* what) {
     std::abort();
 }
 
+// Whether what was recorded has been done. An event that has not happened leaves cudaErrorNotReady behind,
+// which the check after the next kernel's launch would take for its own.
+bool has_happened(cudaEvent_t event, const char* what) {
+    const cudaError_t state = cudaEventQuery(event);
+    if (state != cudaErrorNotReady) {
+        require(state, what);
+        return true;
+    }
+    if (const cudaError_t last = cudaGetLastError(); last != cudaErrorNotReady) require(last, what);
+    return false;
+}
+
 ncclDataType_t type_of(DType dtype) {
     switch (dtype) {
         case DType::F32:
@@ -65,20 +77,21 @@ Status settle(ncclComm_t comm, ncclResult_t result, const std::string& what, dou
 struct Channel {
     ncclComm_t comm = nullptr;
     cudaStream_t stream = nullptr;
-    void close(bool abort) {
+    bool failed = false;  // what is under way is given up
+
+    Channel() = default;
+    Channel(const Channel&) = delete;
+    Channel& operator=(const Channel&) = delete;
+    ~Channel() {
         if (comm != nullptr) {
-            if (abort) {
+            if (failed || std::uncaught_exceptions() > 0) {
                 ncclCommAbort(comm);
-            } else if (ncclCommFinalize(comm) == ncclInProgress) {
-                (void)settle(comm, ncclInProgress, "closing a communicator", 5);
-                ncclCommDestroy(comm);
             } else {
+                (void)settle(comm, ncclCommFinalize(comm), "closing a communicator", 5);
                 ncclCommDestroy(comm);
             }
         }
         if (stream != nullptr) cudaStreamDestroy(stream);
-        comm = nullptr;
-        stream = nullptr;
     }
 };
 
@@ -111,8 +124,7 @@ class NcclRequest final : public Request {
     }
     void posted(Status status) {
         if (!status) {
-            (void)(failed_ = std::move(status));
-            done_ = true;
+            fail(std::move(status));
             return;
         }
         require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "event");
@@ -120,11 +132,7 @@ class NcclRequest final : public Request {
     }
     // A group of one has no channel: what it copies is on the backend's own stream.
     void posted_alone() {
-        for (const Staged& staged : staged_) {
-            if (staged.host != nullptr)
-                cuda::copy_to_host(staged.host, staged.buffer.data(), staged.bytes, backend_.stream());
-        }
-        staged_.clear();
+        copy_back();
         done_ = true;
     }
 
@@ -144,14 +152,16 @@ class NcclRequest final : public Request {
 
     bool test() override {
         if (done_) return true;
-        const cudaError_t state = cudaEventQuery(event_);
-        if (state == cudaErrorNotReady) return false;
-        require(state, what_.c_str());
-        for (const Staged& staged : staged_) {
-            if (staged.host != nullptr)
-                cuda::copy_to_host(staged.host, staged.buffer.data(), staged.bytes, channel_->stream);
+        ncclResult_t state = ncclSuccess;
+        ncclCommGetAsyncError(channel_->comm, &state);
+        if (state != ncclSuccess && state != ncclInProgress) {
+            fail(Error{ErrorCode::Failure, what_ + ": " + ncclGetErrorString(state), "nccl",
+                       ncclGetLastError(channel_->comm)});
+            return true;
         }
-        staged_.clear();
+        if (!has_happened(event_, what_.c_str())) return false;
+        // On the backend's stream: a copy on the channel's would wait for all that was posted behind this.
+        copy_back();
         done_ = true;
         return true;
     }
@@ -159,18 +169,10 @@ class NcclRequest final : public Request {
         const auto begin = Clock::now();
         for (int spins = 0; !test(); ++spins) {
             if (spins % 16 == 15) sched_yield();
-            if (spins % 1024 != 1023) continue;
-            ncclResult_t state = ncclSuccess;
-            ncclCommGetAsyncError(channel_->comm, &state);
-            if (state != ncclSuccess && state != ncclInProgress) {
-                return fail(Error{ErrorCode::Failure, what_ + ": " + ncclGetErrorString(state), "nccl",
-                                  ncclGetLastError(channel_->comm)});
-            }
-            if (seconds_since(begin) > deadline_s_) {
-                return fail(
-                    Error{ErrorCode::Failure,
-                          what_ + " waits for " + std::to_string(static_cast<int>(deadline_s_)) + " s",
-                          "nccl", "a rank of the group has not posted it"});
+            if (spins % 1024 == 1023 && seconds_since(begin) > deadline_s_) {
+                fail(Error{ErrorCode::Failure,
+                           what_ + " waits for " + std::to_string(static_cast<int>(deadline_s_)) + " s",
+                           "nccl", "a rank of the group has not posted it"});
             }
         }
         return failed_;
@@ -178,10 +180,17 @@ class NcclRequest final : public Request {
     [[nodiscard]] std::string waiting_for() const override { return what_; }
 
   private:
-    Status fail(Error error) {
+    void fail(Status error) {
         done_ = true;
+        channel_->failed = true;
         (void)(failed_ = std::move(error));
-        return failed_;
+    }
+    void copy_back() {
+        for (const Staged& staged : staged_) {
+            if (staged.host != nullptr)
+                cuda::copy_to_host(staged.host, staged.buffer.data(), staged.bytes, backend_.stream());
+        }
+        staged_.clear();
     }
 
     std::string what_;
@@ -196,40 +205,36 @@ class NcclRequest final : public Request {
 
 class NcclCommunicator final : public Communicator {
   public:
+    // `key`: this group's among all groups of the run.
     NcclCommunicator(std::string name, std::vector<int> ranks, int rank, CudaBackend& backend,
-                     double deadline_s)
+                     const NcclBootstrap& bootstrap, std::string key)
         : name_(std::move(name)),
           ranks_(std::move(ranks)),
           rank_(rank),
           backend_(backend),
-          deadline_s_(deadline_s) {}
-    ~NcclCommunicator() override {
-        for (Channel* channel : {&up_, &down_, &collective_})
-            channel->close(std::uncaught_exceptions() > 0);
-    }
-    NcclCommunicator(const NcclCommunicator&) = delete;
-    NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+          bootstrap_(bootstrap),
+          key_(std::move(key)) {}
 
-    Status connect(const ncclUniqueId& id) {
-        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-        config.blocking = 0;
-        const ncclResult_t begun = ncclCommInitRankConfig(&collective_.comm, size(), id, rank_, &config);
-        if (Status made = settle(collective_.comm, begun, name_ + ": connecting", deadline_s_); !made)
-            return made;
-        for (Channel* channel : {&up_, &down_}) {
-            ncclConfig_t shared = NCCL_CONFIG_INITIALIZER;
-            shared.blocking = 0;
-            shared.splitShare = 1;
-            const ncclResult_t split = ncclCommSplit(collective_.comm, 0, rank_, &channel->comm, &shared);
-            // The parent is busy first, then the child.
-            if (Status made = settle(collective_.comm, split, name_ + ": connecting", deadline_s_); !made)
+    Status connect() { return size() == 1 ? ok() : connect(collective_, "", rank_, size()); }
+    // All members walk through the routes in the same order, so that nobody waits in a circle.
+    Status open_routes(std::span<const Route> routes) override {
+        for (const Route& route : routes) {
+            TW_CHECK(route.from != route.to);
+            if (route.from != rank_ && route.to != rank_) continue;
+            const auto [at, added] = routes_.try_emplace({route.from, route.to});
+            if (!added) continue;
+            std::string between(" ");
+            between.append(std::to_string(route.from)).append(">").append(std::to_string(route.to));
+            if (Status made = connect(at->second, between, route.from == rank_ ? 0 : 1, 2); !made)
                 return made;
-            if (Status made = settle(channel->comm, ncclInProgress, name_ + ": connecting", deadline_s_);
-                !made)
-                return made;
+            // NCCL connects two ranks when both have posted their first message: later, that could be a
+            // circle.
+            float token = 0;
+            const Tensor first{&token, DType::F32, Shape{1}};
+            const RequestPtr met =
+                route.from == rank_ ? send(first, route.to, 0) : receive(first, route.from, 0);
+            if (Status done = met->wait(); !done) return done;
         }
-        for (Channel* channel : {&collective_, &up_, &down_})
-            require(cudaStreamCreateWithFlags(&channel->stream, cudaStreamNonBlocking), "stream");
         return ok();
     }
 
@@ -302,20 +307,21 @@ class NcclCommunicator final : public Communicator {
     }
     RequestPtr send(const Tensor& t, int to, int) override {
         TW_CHECK(to >= 0 && to < size() && to != rank_);
-        Channel& channel = to > rank_ ? up_ : down_;
-        return post("send", channel, t.bytes(), [&](NcclRequest& r) {
+        const Way way = way_of(rank_, to, to);
+        return post("send", *way.channel, t.bytes(), [&](NcclRequest& r) {
             void* from = r.place(t, false);
             r.begin();
-            return ncclSend(from, count(t), type_of(t.dtype), to, channel.comm, channel.stream);
+            return ncclSend(from, count(t), type_of(t.dtype), way.peer, way.channel->comm,
+                            way.channel->stream);
         });
     }
     RequestPtr receive(const Tensor& t, int from, int) override {
         TW_CHECK(from >= 0 && from < size() && from != rank_);
-        Channel& channel = from < rank_ ? up_ : down_;
-        return post("receive", channel, t.bytes(), [&](NcclRequest& r) {
+        const Way way = way_of(from, rank_, from);
+        return post("receive", *way.channel, t.bytes(), [&](NcclRequest& r) {
             void* to = r.place(t, true);
             r.begin();
-            return ncclRecv(to, count(t), type_of(t.dtype), from, channel.comm, channel.stream);
+            return ncclRecv(to, count(t), type_of(t.dtype), way.peer, way.channel->comm, way.channel->stream);
         });
     }
     Status barrier() override {
@@ -324,6 +330,40 @@ class NcclCommunicator final : public Communicator {
     }
 
   private:
+    struct Way {
+        Channel* channel = nullptr;
+        int peer = 0;  // in the channel's communicator
+    };
+    Way way_of(int from, int to, int peer) {
+        const auto own = routes_.find({from, to});
+        if (own == routes_.end()) return {&collective_, peer};
+        return {&own->second, from == rank_ ? 1 : 0};
+    }
+    // `part`: of the group, as a part of the key.
+    Status connect(Channel& channel, const std::string& part, int rank, int ranks) {
+        ncclUniqueId id{};
+        if (rank == 0) {
+            if (const ncclResult_t got = ncclGetUniqueId(&id); got != ncclSuccess)
+                return Error{ErrorCode::Failure, ncclGetErrorString(got), "nccl", ""};
+            if (Status set = bootstrap_.store->set(key_ + part, std::string(id.internal, sizeof id.internal));
+                !set)
+                return set;
+        } else {
+            const Result<std::string> text = bootstrap_.store->get(key_ + part, bootstrap_.deadline_s);
+            if (!text) return text.errors();
+            if (text->size() != sizeof id.internal)
+                return Error{ErrorCode::Failure, "rank 0 runs another NCCL", "nccl",
+                             "use one build on all nodes"};
+            std::memcpy(id.internal, text->data(), sizeof id.internal);
+        }
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0;
+        const ncclResult_t begun = ncclCommInitRankConfig(&channel.comm, ranks, id, rank, &config);
+        Status made = settle(channel.comm, begun, name_ + part + ": connecting", bootstrap_.deadline_s);
+        channel.failed = !made;
+        if (made) require(cudaStreamCreateWithFlags(&channel.stream, cudaStreamNonBlocking), "stream");
+        return made;
+    }
     static std::size_t count(const Tensor& t) { return static_cast<std::size_t>(t.elements()); }
     // In-progress is not an error; the first error stays.
     static void note(ncclResult_t& result, ncclResult_t next) {
@@ -337,12 +377,12 @@ class NcclCommunicator final : public Communicator {
     template <class Enqueue>
     RequestPtr post(const char* operation, Channel& channel, std::size_t bytes, Enqueue enqueue) {
         const std::string what = name_ + " " + operation + " of " + std::to_string(bytes) + " B";
-        auto request = std::make_unique<NcclRequest>(what, &channel, backend_, deadline_s_);
+        auto request = std::make_unique<NcclRequest>(what, &channel, backend_, bootstrap_.deadline_s);
         const ncclResult_t result = enqueue(*request);
         if (size() == 1) {
             request->posted_alone();
         } else {
-            request->posted(settle(channel.comm, result, what, deadline_s_));
+            request->posted(settle(channel.comm, result, what, bootstrap_.deadline_s));
         }
         return request;
     }
@@ -360,8 +400,10 @@ class NcclCommunicator final : public Communicator {
     std::vector<int> ranks_;
     int rank_;
     CudaBackend& backend_;
-    double deadline_s_;
-    Channel collective_, up_, down_;
+    const NcclBootstrap& bootstrap_;
+    std::string key_;
+    Channel collective_;
+    std::map<std::pair<int, int>, Channel> routes_;  // by sender and receiver
 };
 
 class NcclTransport final : public Transport {
@@ -383,23 +425,8 @@ class NcclTransport final : public Transport {
         key.append("#").append(std::to_string(before));
         auto made =
             std::make_unique<NcclCommunicator>(std::move(name), std::vector<int>(ranks.begin(), ranks.end()),
-                                               own, backend_, bootstrap_.deadline_s);
-        if (ranks.size() == 1) return std::unique_ptr<Communicator>(std::move(made));
-        ncclUniqueId id{};
-        if (own == 0) {
-            if (const ncclResult_t got = ncclGetUniqueId(&id); got != ncclSuccess)
-                return Error{ErrorCode::Failure, ncclGetErrorString(got), "nccl", ""};
-            if (Status set = bootstrap_.store->set(key, std::string(id.internal, sizeof id.internal)); !set)
-                return set.errors();
-        } else {
-            const Result<std::string> text = bootstrap_.store->get(key, bootstrap_.deadline_s);
-            if (!text) return text.errors();
-            if (text->size() != sizeof id.internal)
-                return Error{ErrorCode::Failure, "rank 0 runs another NCCL", "nccl",
-                             "use one build on all nodes"};
-            std::memcpy(id.internal, text->data(), sizeof id.internal);
-        }
-        if (Status connected = made->connect(id); !connected) return connected.errors();
+                                               own, backend_, bootstrap_, std::move(key));
+        if (Status connected = made->connect(); !connected) return connected.errors();
         return std::unique_ptr<Communicator>(std::move(made));
     }
     void progress() override {}  // NCCL's kernels and threads need no help
@@ -420,6 +447,7 @@ class NcclTransport final : public Transport {
 
 Result<std::unique_ptr<Transport>> make_nccl_transport(const NcclBootstrap& bootstrap, Backend& backend) {
     TW_CHECK(bootstrap.store != nullptr || bootstrap.size == 1);
+    ::setenv("NCCL_RUNTIME_CONNECT", "0", 0);  // read when NCCL makes its first communicator
     return std::unique_ptr<Transport>(
         std::make_unique<NcclTransport>(bootstrap, static_cast<CudaBackend&>(backend)));
 }

@@ -2,10 +2,14 @@
 // barriers) are copied through the device.
 //
 // Operations are enqueued on streams of their own behind what the backend's stream holds when they are
-// posted; when a request has completed, the backend's stream may use the result. A group has three NCCL
-// communicators: one for collectives, one for messages to higher ranks and one to lower ranks, so that two
-// neighbours that send to each other at once do not wait for each other. Messages of one direction match in
-// the order in which both ends post them, not by tag: schedules prove that order (plan/schedule/check.hpp).
+// posted; when a request has completed, the backend's stream may use the result. A group has an NCCL
+// communicator and a stream for its collectives and one for each of its routes that this rank is an end of
+// (Communicator::open_routes), on which messages wait for nothing but each other. Messages match in the order
+// in which both ends post them, not by tag: schedules prove that order (plan/schedule/check.hpp). A message
+// without a route shares the collectives' communicator, and both ends post it at the same place among them.
+// Groups connect when they are made, not at their first collective (NCCL_RUNTIME_CONNECT, which the
+// environment may set otherwise): posting one waits for nobody. The first all-to-all does connect its
+// members.
 //
 // Unlike the MPI transport's, sums of 16-bit tensors are rounded at every hop of NCCL's ring or tree.
 #pragma once

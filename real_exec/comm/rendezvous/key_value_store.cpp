@@ -1,5 +1,6 @@
 #include "real_exec/comm/rendezvous/key_value_store.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,14 +27,20 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kMagic = 0x54574b56;            // "TWKV": whoever else connects is turned away
 constexpr std::uint32_t kLongest = 1U << 20U;           // of a key or a value
+constexpr double kLeastAnswer_s = 1;                    // that rank 0 is given to answer a question
 constexpr auto kPause = std::chrono::milliseconds(20);  // between questions for a value that is not there
+
+Clock::time_point after(double seconds) {
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 
 class Socket {
   public:
     explicit Socket(int descriptor = -1) : descriptor_(descriptor) {}
-    Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+    Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)), end_(other.end_) {}
     Socket& operator=(Socket&& other) noexcept {
         std::swap(descriptor_, other.descriptor_);
+        std::swap(end_, other.end_);
         return *this;
     }
     Socket(const Socket&) = delete;
@@ -41,15 +49,33 @@ class Socket {
         if (descriptor_ >= 0) ::close(descriptor_);
     }
     [[nodiscard]] int get() const { return descriptor_; }
+    [[nodiscard]] bool connect(const sockaddr& address, socklen_t length) const {
+        if (::connect(descriptor_, &address, length) == 0) return true;
+        if (errno != EINPROGRESS) return false;
+        if (!ready(POLLOUT)) {
+            errno = ETIMEDOUT;
+            return false;
+        }
+        int reason = 0;
+        socklen_t size = sizeof reason;
+        ::getsockopt(descriptor_, SOL_SOCKET, SO_ERROR, &reason, &size);
+        errno = reason;
+        return reason == 0;
+    }
     // Wakes a thread that waits on it.
     void shut() const { ::shutdown(descriptor_, SHUT_RDWR); }
+
+    // Reads and writes fail from then on.
+    void set_end(Clock::time_point end) { end_ = end; }
+    [[nodiscard]] bool late() const { return Clock::now() >= end_; }
 
     [[nodiscard]] bool write(const void* data, std::size_t bytes) const {
         const auto* at = static_cast<const char*>(data);
         while (bytes > 0) {
-            const ssize_t sent = ::send(descriptor_, at, bytes, MSG_NOSIGNAL);
+            if (!ready(POLLOUT)) return false;
+            const ssize_t sent = ::send(descriptor_, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
             if (sent <= 0) {
-                if (sent < 0 && errno == EINTR) continue;
+                if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
                 return false;
             }
             at += sent;
@@ -60,9 +86,10 @@ class Socket {
     [[nodiscard]] bool read(void* data, std::size_t bytes) const {
         auto* at = static_cast<char*>(data);
         while (bytes > 0) {
-            const ssize_t got = ::recv(descriptor_, at, bytes, 0);
+            if (!ready(POLLIN)) return false;
+            const ssize_t got = ::recv(descriptor_, at, bytes, MSG_DONTWAIT);
             if (got <= 0) {
-                if (got < 0 && errno == EINTR) continue;
+                if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
                 return false;
             }
             at += got;
@@ -82,7 +109,23 @@ class Socket {
     }
 
   private:
+    // Waits for it, until the end.
+    [[nodiscard]] bool ready(short event) const {
+        while (true) {
+            int wait_ms = -1;
+            if (end_ != Clock::time_point::max()) {
+                const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now()).count();
+                if (left <= 0) return false;
+                wait_ms = static_cast<int>(std::min<std::int64_t>(left, 1000));
+            }
+            pollfd asked{descriptor_, event, 0};
+            const int found = ::poll(&asked, 1, wait_ms);
+            if (found > 0) return true;
+            if (found < 0 && errno != EINTR) return false;
+        }
+    }
     int descriptor_;
+    Clock::time_point end_ = Clock::time_point::max();
 };
 
 class Values {
@@ -105,10 +148,10 @@ class Values {
 
 // Asks `look` until it answers or the deadline has passed.
 template <class Look>
-Result<std::string> poll(const std::string& key, double deadline_s, Look look) {
-    const auto end = Clock::now() + std::chrono::duration<double>(deadline_s);
+Result<std::string> ask_until(const std::string& key, double deadline_s, Look look) {
+    const Clock::time_point end = after(deadline_s);
     while (true) {
-        Result<std::optional<std::string>> value = look();
+        Result<std::optional<std::string>> value = look(end);
         if (!value) return value.errors();
         if (value->has_value()) return **value;
         if (Clock::now() >= end) {
@@ -141,8 +184,9 @@ class ServingStore final : public KeyValueStore {
         return ok();
     }
     Result<std::string> get(const std::string& key, double deadline_s) override {
-        return poll(key, deadline_s,
-                    [&]() -> Result<std::optional<std::string>> { return values_.get(key); });
+        return ask_until(key, deadline_s, [&](Clock::time_point) -> Result<std::optional<std::string>> {
+            return values_.get(key);
+        });
     }
     [[nodiscard]] std::uint16_t port() const { return port_; }
 
@@ -156,8 +200,9 @@ class ServingStore final : public KeyValueStore {
         while (!stop_) {
             Socket peer(::accept(listener_.get(), nullptr, nullptr));
             if (peer.get() < 0) {
-                if (errno == EINTR || errno == ECONNABORTED) continue;
-                return;
+                // Without a free descriptor (EMFILE, ENFILE) the peer stays in the queue.
+                if (errno != EINTR) std::this_thread::sleep_for(kPause);
+                continue;
             }
             peers_.push_back({std::move(peer), {}});
             Peer& added = peers_.back();
@@ -195,16 +240,18 @@ class ServingStore final : public KeyValueStore {
 
 class RemoteStore final : public KeyValueStore {
   public:
-    explicit RemoteStore(Socket socket) : socket_(std::move(socket)) {}
+    RemoteStore(Socket socket, double deadline_s) : deadline_s_(deadline_s), socket_(std::move(socket)) {}
 
     Status set(const std::string& key, const std::string& value) override {
         const std::lock_guard lock(mutex_);
+        socket_.set_end(after(deadline_s_));
         if (!ask('s', key) || !socket_.write_text(value)) return gone();
         return ok();
     }
     Result<std::string> get(const std::string& key, double deadline_s) override {
-        return poll(key, deadline_s, [&]() -> Result<std::optional<std::string>> {
+        return ask_until(key, deadline_s, [&](Clock::time_point end) -> Result<std::optional<std::string>> {
             const std::lock_guard lock(mutex_);
+            socket_.set_end(std::max(end, after(kLeastAnswer_s)));
             char there = 0;
             std::string value;
             if (!ask('g', key) || !socket_.read(&there, 1) || !socket_.read_text(value)) return gone();
@@ -217,9 +264,14 @@ class RemoteStore final : public KeyValueStore {
     bool ask(char kind, const std::string& key) {
         return socket_.write(&kMagic, sizeof kMagic) && socket_.write(&kind, 1) && socket_.write_text(key);
     }
-    static Error gone() {
-        return {ErrorCode::Failure, "rank 0 has closed the connection", "rendezvous", "its log says why"};
+    // The connection is of no more use: what is still to come would answer another question.
+    Error gone() {
+        const bool late = socket_.late();
+        socket_.shut();
+        return {ErrorCode::Failure, late ? "rank 0 does not answer" : "rank 0 has closed the connection",
+                "rendezvous", "its log says why"};
     }
+    double deadline_s_;  // of what answers nothing
     std::mutex mutex_;
     Socket socket_;
 };
@@ -252,7 +304,7 @@ Result<std::unique_ptr<KeyValueStore>> serve_store(const StoreAddress& address) 
 Result<std::unique_ptr<KeyValueStore>> open_store(const StoreAddress& address, bool serve,
                                                   double deadline_s) {
     if (serve) return serve_store(address);
-    const auto end = Clock::now() + std::chrono::duration<double>(deadline_s);
+    const Clock::time_point end = after(deadline_s);
     addrinfo wanted{};
     wanted.ai_family = AF_INET;
     wanted.ai_socktype = SOCK_STREAM;
@@ -260,15 +312,16 @@ Result<std::unique_ptr<KeyValueStore>> open_store(const StoreAddress& address, b
         addrinfo* found = nullptr;
         const int resolved =
             ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
-        Socket socket(resolved == 0 ? ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1);
-        const bool connected =
-            resolved == 0 && ::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0;
+        Socket socket(resolved == 0 ? ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1);
+        socket.set_end(end);
+        const bool connected = resolved == 0 && socket.connect(*found->ai_addr, found->ai_addrlen);
         const int reason = errno;
         if (found != nullptr) ::freeaddrinfo(found);
         if (connected) {
             const int yes = 1;
             ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-            return std::unique_ptr<KeyValueStore>(std::make_unique<RemoteStore>(std::move(socket)));
+            return std::unique_ptr<KeyValueStore>(
+                std::make_unique<RemoteStore>(std::move(socket), deadline_s));
         }
         if (Clock::now() >= end) {
             if (resolved != 0) {

@@ -13,8 +13,10 @@ namespace tw {
 class KeyValueStore {
   public:
     virtual ~KeyValueStore() = default;
+    // Errors: rank 0 is gone, or takes nothing within the deadline that the store was opened with.
     virtual Status set(const std::string& key, const std::string& value) = 0;
-    // Waits until somebody has set it; an error names the key after `deadline_s`.
+    // Waits until somebody has set it; an error names the key after `deadline_s`, or says that rank 0 is gone
+    // or does not answer.
     virtual Result<std::string> get(const std::string& key, double deadline_s) = 0;
 };
 

@@ -41,25 +41,23 @@ class StagedRequest final : public Request {
   public:
     StagedRequest(RequestPtr inner, Copies copies) : inner_(std::move(inner)), copies_(std::move(copies)) {}
     bool test() override {
-        if (!done_ && inner_->test()) finish();
+        if (!done_ && inner_->test()) (void)wait();
         return done_;
     }
     Status wait() override {
-        if (done_) return ok();
-        Status status = inner_->wait();
-        if (status) finish();
-        return status;
+        if (done_) return outcome_;
+        (void)(outcome_ = inner_->wait());
+        if (outcome_) copies_.give_back();
+        done_ = true;
+        return outcome_;
     }
     [[nodiscard]] std::string waiting_for() const override { return inner_->waiting_for(); }
 
   private:
-    void finish() {
-        copies_.give_back();
-        done_ = true;
-    }
     RequestPtr inner_;
     Copies copies_;
     bool done_ = false;
+    Status outcome_ = ok();
 };
 
 class StagedCommunicator final : public Communicator {

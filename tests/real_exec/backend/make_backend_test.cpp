@@ -21,6 +21,14 @@ TEST(MakeBackend, UnknownNamesListTheKnownOnes) {
     EXPECT_EQ(to_string(backend.errors()), "backend: unknown backend 'tpu' (hint: cpu, cuda)");
 }
 
+TEST(MakeBackend, ARankTakesTheGpuOfItsNumberOrTheOnlyOne) {
+    EXPECT_EQ(visible_device(3, 8, false), 3);
+    EXPECT_EQ(visible_device(3, 1, false), 0);  // the launcher shows each rank its own
+    EXPECT_EQ(visible_device(3, 2, false), 3);  // the device's own message says that there are two
+    EXPECT_EQ(visible_device(3, 2, true), 1);
+    EXPECT_EQ(visible_device(3, 0, true), 3);
+}
+
 TEST(MakeBackend, AMissingModuleIsNamed) {
     ::setenv("TRAINWRIGHT_CUDA_MODULE", "/nowhere/libtrainwright_cuda.so", 1);
     const auto backend = make_backend("cuda");

@@ -389,10 +389,12 @@ TEST(CheckpointFaults, WithoutAWholeOneAllAreNamed) {
 TEST(CheckpointFaults, OneRankThatDisagreesIsEnough) {
     const Damaged damaged;
     int asked = 0;
-    const auto found = find_checkpoint(damaged.folder.path(), 0, 2, [&](bool mine) -> Result<bool> {
-        EXPECT_TRUE(mine);
-        return ++asked > 1;  // the other rank refuses the first
-    });
+    const auto found =
+        find_checkpoint(damaged.folder.path(), 0, 2, [&](std::int64_t mine) -> Result<Smallest> {
+            if (mine >= 10) return Smallest{mine, 0};  // a step
+            EXPECT_EQ(mine, 1);
+            return Smallest{++asked > 1 ? 1 : 0, 1};  // the other rank refuses the first
+        });
     ASSERT_TRUE(found);
     EXPECT_EQ(found->checkpoint->state().step, 10);
     EXPECT_NE(found->refused.front().find("another rank found it damaged"), std::string::npos);

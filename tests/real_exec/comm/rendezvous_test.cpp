@@ -1,8 +1,15 @@
+#include <chrono>
+#include <functional>
 #include <map>
 #include <thread>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "real_exec/comm/rendezvous/key_value_store.hpp"
 #include "real_exec/comm/rendezvous/launcher_environment.hpp"
@@ -102,6 +109,54 @@ TEST(KeyValueStore, AllRanksReadWhatOneWrites) {
     EXPECT_TRUE((*served)->set("id", std::string("a\0b", 3)));
     for (std::thread& thread : threads)
         thread.join();
+}
+
+double seconds_of(const std::function<void()>& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+TEST(KeyValueStore, ARankZeroThatNeverAnswersMeetsTheDeadline) {
+    // Connections are made by the system; nobody accepts them.
+    const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof own;
+    ASSERT_EQ(::bind(silent, reinterpret_cast<sockaddr*>(&own), length), 0);
+    ASSERT_EQ(::listen(silent, 4), 0);
+    ASSERT_EQ(::getsockname(silent, reinterpret_cast<sockaddr*>(&own), &length), 0);
+    auto store = open_store({"127.0.0.1", ntohs(own.sin_port)}, false, 5);
+    ASSERT_TRUE(store) << to_string(store.errors());
+    const double took = seconds_of([&] {
+        const auto answer = (*store)->get("id", 0.2);
+        ASSERT_FALSE(answer);
+        EXPECT_NE(to_string(answer.errors()).find("rank 0 does not answer"), std::string::npos)
+            << to_string(answer.errors());
+    });
+    EXPECT_LT(took, 4);
+    ::close(silent);
+}
+
+TEST(KeyValueStore, PeersWaitForADescriptor) {
+    auto served = open_store({"127.0.0.1", 0}, true, 5);
+    ASSERT_TRUE(served);
+    ASSERT_TRUE((*served)->set("id", "here"));
+    const StoreAddress address{"127.0.0.1", port_of(**served)};
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = ::dup(0);
+    ::close(next);
+    const rlimit one_more{static_cast<rlim_t>(next) + 1, before.rlim_max};  // the peer's own end
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one_more), 0);
+    auto store = open_store(address, false, 5);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    ASSERT_TRUE(store) << to_string(store.errors());
+    const auto value = (*store)->get("id", 5);
+    ASSERT_TRUE(value) << to_string(value.errors());
+    EXPECT_EQ(*value, "here");
 }
 
 TEST(KeyValueStore, SaysWhatItWaitedFor) {

@@ -38,7 +38,7 @@ class ShimGemm final : public Gemm {
 
 }  // namespace
 
-std::unique_ptr<Gemm> make_gemm(bool) {
+std::unique_ptr<Gemm> make_gemm(bool, Stream) {
     return std::make_unique<ShimGemm>();
 }
 

@@ -13,20 +13,20 @@ Result<DeviceInfo> open_device(int) {
     return DeviceInfo{"the kernels' shim on the CPU", 0, 0, 0, 1, "no CUDA"};
 }
 
-void* device_allocate(std::size_t bytes) {
+void* device_allocate(std::size_t bytes, Stream) {
     return std::aligned_alloc(512, (bytes + 511) / 512 * 512);
 }
-void device_free(void* data) {
+void device_free(void* data, Stream) {
     std::free(data);  // NOLINT(cppcoreguidelines-no-malloc)
 }
 bool is_device_memory(const void*) {
     return true;
 }
 void* pinned_allocate(std::size_t bytes) {
-    return device_allocate(bytes);
+    return device_allocate(bytes, nullptr);
 }
 void pinned_free(void* data) {
-    device_free(data);
+    device_free(data, nullptr);
 }
 
 Stream make_stream() {

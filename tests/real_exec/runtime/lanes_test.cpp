@@ -1,0 +1,97 @@
+#include "real_exec/runtime/lanes.hpp"
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "real_exec/runtime/compressed_reduce.hpp"
+#include "real_exec/runtime/driven_communicator.hpp"
+#include "real_exec/runtime/gather.hpp"
+#include "tests/real_exec/runtime/failing_group.hpp"
+
+namespace tw {
+namespace {
+
+using testing::ended_by;
+using testing::FailingGroup;
+
+class OneLane final : public LaneHandler {
+  public:
+    explicit OneLane(Communicator& group) : group_(group) {}
+    std::vector<RequestPtr> start(std::uint32_t) override {
+        std::vector<RequestPtr> requests;
+        requests.push_back(group_.all_reduce({}));
+        return requests;
+    }
+    void complete(std::uint32_t) override { ++completed; }
+    int completed = 0;
+
+  private:
+    Communicator& group_;
+};
+
+struct Rank {
+    explicit Rank(double watchdog_s)
+        : handler(group), lanes(transport, clock, handler, "rank 0", watchdog_s) {
+        Instruction in;
+        in.opcode = Opcode::AllReduce;
+        in.stream = Stream::Dp;
+        program.instructions = {in};
+        program.wait_begin = {0, 0};
+        lanes.begin(program, 7);
+    }
+    testing::ThrowingTransport transport;
+    FailingGroup group;
+    RunClock clock;
+    OneLane handler;
+    RankProgram program;
+    Lanes lanes;
+};
+
+TEST(Lanes, AFailedTransferEndsTheRun) {
+    Rank rank(60);
+    EXPECT_EQ(ended_by([&] {
+                  rank.lanes.enqueue(0);
+                  rank.lanes.drain();
+              }),
+              "rank 0, step 7: the network: the cable is cut");
+    EXPECT_EQ(rank.handler.completed, 0);
+}
+
+TEST(Lanes, AFailedRequestEndsTheRun) {
+    Rank rank(60);
+    const RequestPtr failed = rank.group.all_reduce({});
+    EXPECT_NE(ended_by([&] { rank.lanes.wait(*failed, "figures"); }), "");
+    const auto driven = drive(rank.group, rank.lanes);
+    EXPECT_NE(ended_by([&] { (void)driven->all_reduce({})->wait(); }), "");
+    EXPECT_NE(ended_by([&] { (void)driven->all_reduce({})->test(); }), "");
+    GatheredNumbers figures(rank.group, {1.0});
+    EXPECT_NE(ended_by([&] { (void)rank.lanes.completed(figures.request()); }), "");
+}
+
+TEST(Lanes, AChainStopsAtWhatFails) {
+    FailingGroup group;
+    int begun = 0;
+    const auto next = [&] {
+        ++begun;
+        return group.all_reduce({});
+    };
+    const RequestPtr chain = chain_operations({next, next});
+    EXPECT_TRUE(chain->test());
+    EXPECT_FALSE(chain->wait());
+    EXPECT_EQ(begun, 1);
+}
+
+// The watchdog's thread gives five seconds beside its own time.
+TEST(Lanes, NoWatchdogEndsARest) {
+    Rank rank(0.1);
+    const auto begin = std::chrono::steady_clock::now();
+    rank.lanes.host_started(0);  // the watchdog counts from here
+    rank.lanes.rest_until([&] { return std::chrono::steady_clock::now() - begin > std::chrono::seconds(6); });
+    EXPECT_LT(rank.lanes.waited_s(), 1);  // a disk is no communication
+}
+
+}  // namespace
+}  // namespace tw
