@@ -245,7 +245,7 @@ Attention attention_kernel(const WorkBuilder& b, const AttentionSpec& s) {
     a.causal = s.causal;
     a.window = s.index_topk > 0 ? s.index_topk : s.window;
     a.kernel = b.shape.attention;
-    a.precision = b.shape.precision == Precision::Fp8 ? Precision::Bf16 : b.shape.precision;
+    a.precision = activation_precision(b.shape.precision);
     return a;
 }
 

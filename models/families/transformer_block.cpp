@@ -44,6 +44,13 @@ bool norm_after_sum(const BlockSpec& s) {
     return s.post_norm && !norm_inside_branch(s);
 }
 
+// Bytes of a kept element of the branch's input: a router, which stays out of fp8, reads the one of 16 bits,
+// shared experts beside it their cast of it.
+double input_bytes(const WorkBuilder& b, const BlockSpec& s, const BranchNames& n) {
+    if (n.norm != kMlp.norm || !s.moe) return b.gemm_input;
+    return b.e + (s.moe->shared && b.gemm_input < b.e ? b.gemm_input : 0);
+}
+
 // The residual stream where the branch starts is saved once; so is the branch's input where a norm or a cast
 // made it another tensor.
 void enter_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, bool first, int modules) {
@@ -57,9 +64,9 @@ void enter_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, bool
         b.norm_forward(n.norm, s.norm, s.hidden);
         b.save_norm_stats(n.norm, s.norm, b.rows);
         if (composite) b.save_rows(n.norm, s.hidden, (b.r < 4 ? 4 : 0) + b.r, Keep::Full);
-        b.save_rows(n.branch_input, s.hidden, b.gemm_input, Keep::Full);
+        b.save_rows(n.branch_input, s.hidden, input_bytes(b, s, n), Keep::Full);
     } else if (b.shape.autocast) {
-        b.save_rows(n.branch_input, s.hidden, b.gemm_input, Keep::Full);
+        b.save_rows(n.branch_input, s.hidden, input_bytes(b, s, n), Keep::Full);
     }
     b.separate_inputs_forward(n.branch_input, modules, s.hidden);
 }
@@ -140,7 +147,7 @@ void parallel_forward(WorkBuilder& b, const BlockSpec& s) {
     if (!s.parallel_shared_norm) {
         b.norm_forward(kMlp.norm, s.norm, s.hidden);
         b.save_norm_stats(kMlp.norm, s.norm, b.rows);
-        b.save_rows(kMlp.branch_input, s.hidden, b.gemm_input, Keep::Full);
+        b.save_rows(kMlp.branch_input, s.hidden, input_bytes(b, s, kMlp), Keep::Full);
     }
     feed_forward(b, s, {!s.parallel_shared_norm, true});
     b.memory("attn.add", MemoryOpKind::Add, 3 * b.e * d(b.rows) * d(s.hidden));
@@ -187,7 +194,6 @@ LayerWork TransformerBlock::work(const WorkShape& shape) const {
     b.work.dense_parameters = p.dense;
     b.work.expert_parameters = p.expert;
     b.work.routed_fraction = s.moe ? d(s.moe->top_k) / d(s.moe->experts) : 0;
-    b.work.output_bytes = d(b.rows) * d(s.hidden) * activation_bytes(shape.precision);
     return std::move(b.work);
 }
 
