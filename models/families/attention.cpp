@@ -181,6 +181,9 @@ void save_core_inputs(WorkBuilder& b, const AttentionSpec& s) {
     // project apart).
     const bool rotated = s.rope && s.kv_rank == 0 && !b.unfused();
     if (rotated || s.qk_norm != QkNormKind::None) b.save("attn.qk_raw", (c.q + c.k) * b.e, Keep::Full);
+    // Of a fused core's output the core keeps one of 16 bits, the projection its cast of it (Megatron-LM
+    // core/transformer/attention.py says so, and spares the cast under recipes other than delayed scaling).
+    if (fused_core(b) && b.gemm_input < b.e) b.save("attn.core_out", c.out * b.e, Keep::Selective);
     b.save("attn.out", c.out * b.gemm_input, Keep::Full);
 }
 

@@ -48,7 +48,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(k.zero3);
     add(k.overlap_tp);
     add(k.launch_blocking);
-    add(k.parameter_bytes);
+    add_real(k.parameter_bytes);
     add(k.gradient_bytes);
     add_real(k.gather_copy_bytes);
     add_real(k.reduce_copy_bytes);
@@ -94,8 +94,7 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
     key.launch_blocking = defaults.launch_blocking;
     key.gather_copy_bytes = defaults.gather_copy_bytes;
     key.reduce_copy_bytes = defaults.reduce_copy_bytes;
-    // FSDP gathers in the compute precision (mixed_precision.param_dtype), whatever it stores.
-    key.parameter_bytes = bytes_per_element(plan.precision.compute);
+    key.parameter_bytes = gathered_parameter_bytes(plan);
     key.gradient_bytes = bytes_per_element(plan.precision.gradient_reduce);
     key.node_group = node_group;
     key.host = defaults.host;

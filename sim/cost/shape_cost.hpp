@@ -30,7 +30,8 @@ struct ShapeKey {
     GroupPlacement tp, cp, ep, etp, shard, replica, expert_shard;
     bool zero3 = false;
     bool overlap_tp = false, launch_blocking = false;
-    int parameter_bytes = 2, gradient_bytes = 4;
+    double parameter_bytes = 2;
+    int gradient_bytes = 4;
     double gather_copy_bytes = 0, reduce_copy_bytes = 0;
     int node_group = 0;
     HostCode host = HostCode::Kernels;
