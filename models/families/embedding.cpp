@@ -99,7 +99,7 @@ LayerWork EmbeddingLayer::work(const WorkShape& shape) const {
     const std::int64_t vocab_rows = shape.padded_vocab > 0 && s.vocab > 0 ? shape.padded_vocab : s.vocab;
     const std::int64_t local_rows = ceil_div(vocab_rows, shape.tp);
     if (s.vocab > 0) {
-        b.gather("embed.tokens", s.width);
+        b.gather("embed.tokens", s.width, false);
         // The gradient's rows are read, the table's rows read and written; an eager one first clears the
         // whole table.
         const double sum = shape.gradient_fp32 ? 4 : e;

@@ -28,7 +28,7 @@ Linear transform_of(const HeadSpec& s) {
 
 void lm_head_forward(WorkBuilder& b, const LmHeadSpec& s) {
     const Linear logits = logits_of(b, s);
-    b.gather("head.logits", s.hidden);
+    b.gather("head.logits", s.hidden, false);
     b.linear_forward(logits, b.tokens);
     b.save_rows("head.in", s.hidden, b.e, Keep::Full);
     const double elements = d(b.tokens) * d(logits.local_n);

@@ -110,6 +110,10 @@ LinearList attention_linears(const AttentionSpec& spec, std::int64_t hidden, int
     return list;
 }
 
+Linear mtp_projection(std::int64_t hidden, int tp) {
+    return column_linear("mtp.proj", hidden, 2 * hidden, false, tp);
+}
+
 LinearList mlp_linears(const MlpSpec& spec, std::int64_t hidden, int tp) {
     LinearList list;
     const std::int64_t width = spec.gated ? 2 : 1;

@@ -46,13 +46,28 @@ void WorkBuilder::gemm(const char* name, std::int64_t m, std::int64_t n, std::in
     push_gemm(name, {m, n, k, batch, 1, form, activation_precision(shape.precision)});
 }
 
+void WorkBuilder::cast_before_gather() {
+    std::vector<Op>& list = phase_ == Phase::Forward ? work.forward : work.backward;
+    if (list.size() < 2) return;
+    Op& cast = list.back();
+    Op& before = list[list.size() - 2];
+    const auto* gather = std::get_if<CollectiveOp>(&before.body);
+    if (gather == nullptr || gather->kind != CollectiveKind::AllGather || gather->axis != Axis::Tp ||
+        gather->overlaps || before.phase != cast.phase)
+        return;
+    std::swap(cast, before);
+    std::swap(cast.joins, before.joins);
+}
+
 void WorkBuilder::product(const Linear& l, std::int64_t m, GemmForm form, std::int64_t groups) {
     const bool fp8 = l.quantised && shape.precision == Precision::Fp8;
     const bool forward = form == GemmForm::Forward;
     if (fp8 && forward) work.quantised_parameters += groups * l.local_n * l.local_k;
     // 16 bits read, 8 written.
-    if (fp8 && form != GemmForm::WeightGrad)
+    if (fp8 && form != GemmForm::WeightGrad) {
         memory(l.name, MemoryOpKind::Cast, 3 * d(m) * d(groups) * d(forward ? l.local_k : l.local_n));
+        cast_before_gather();
+    }
     Gemm g{m,
            l.local_n,
            l.local_k,
@@ -82,8 +97,10 @@ void WorkBuilder::collective(const char* name, CollectiveKind kind, Axis axis, d
     push(name).body = CollectiveOp{kind, axis, bytes, overlaps};
 }
 
-void WorkBuilder::gather(const char* name, std::int64_t width) {
-    if (sequence_parallel) collective(name, CollectiveKind::AllGather, Axis::Tp, d(tokens) * d(width) * e);
+void WorkBuilder::gather(const char* name, std::int64_t width, bool quantised) {
+    if (sequence_parallel)
+        collective(name, CollectiveKind::AllGather, Axis::Tp,
+                   d(tokens) * d(width) * (quantised ? gemm_input : e));
 }
 
 void WorkBuilder::reduce(const char* name, std::int64_t width) {
@@ -110,7 +127,8 @@ void WorkBuilder::linear_forward(const Linear& l, std::int64_t m) {
 void WorkBuilder::linear_backward(const Linear& l, std::int64_t m, bool reduce_input) {
     const bool reduces = reduce_input && tensor_parallel;
     if (reduces && sequence_parallel) {
-        collective(l.name, CollectiveKind::AllGather, Axis::Tp, d(tokens) * d(l.k) * e, true);
+        collective(l.name, CollectiveKind::AllGather, Axis::Tp,
+                   d(tokens) * d(l.k) * (l.quantised ? gemm_input : e), true);
     }
     product(l, m, GemmForm::InputGrad);
     if (reduces) {

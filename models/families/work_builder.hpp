@@ -48,7 +48,9 @@ class WorkBuilder {
     // Enters and leaves a tensor-parallel region of the given width in the forward: with sequence parallelism
     // an all-gather and a reduce-scatter, without one nothing and an all-reduce (Korthikanti 2022, figures 4
     // and 5).
-    void gather(const char* name, std::int64_t width);
+    // What modules in fp8 gather was cast before (Transformer Engine module/linear.py and base.py: forward,
+    // grad_output_preprocess); `quantised` says that one is behind this gather.
+    void gather(const char* name, std::int64_t width, bool quantised = true);
     void reduce(const char* name, std::int64_t width);
 
     void linear_forward(const Linear& linear, std::int64_t m);
@@ -96,6 +98,7 @@ class WorkBuilder {
   private:
     Op& push(const char* name);
     void push_gemm(const char* name, Gemm gemm);
+    void cast_before_gather();                             // of the two operations that were pushed last
     void norm_of_copy(const char* name, double elements);  // WorkShape::norms_of_copies
 
     Phase phase_ = Phase::Forward;

@@ -56,6 +56,9 @@ class ShapeCostCache {
 
 // Parameters on one rank of the table that embedding and head share: one tensor where a rank holds both.
 double shared_table_parameters(const LayerGraph& graph, const WorkShape& shape);
+// Of the table that a stage of multi-token-prediction modules holds beside its layers, one rank's
+// (LayerGraph::mtp_table_parameters); 0 where the embedding, or a head tied to it, is one of them.
+double mtp_table_parameters(const LayerGraph& graph, const StageSpec& stage, const WorkShape& shape);
 
 // The degrees and the rank order of a plan on a cluster. CHECKs that check_plan has passed.
 RankPlacement place_plan(const Cluster& cluster, const ParallelPlan& plan);
