@@ -75,8 +75,11 @@ double softmax_bytes(const WorkBuilder& b) {
 
 void core_forward(WorkBuilder& b, const AttentionSpec& s) {
     const Core c = core_of(b, s);
-    exchange_before(b, c, 1);
+    // What runs again with the core: the checkpointed module holds its exchanges (Megatron-LM
+    // core/transformer/attention.py, _checkpointed_attention_forward; Transformer Engine
+    // dot_product_attention/context_parallel.py).
     b.set_recompute(RecomputeLevel::Selective);
+    exchange_before(b, c, 1);
     if (fused_core(b)) {
         b.attention("attn.core", attention_kernel(b, s));
         b.save("attn.lse", 4 * d(ceil_div(s.heads, b.shape.tp)) * d(b.tokens), Keep::Selective);
@@ -105,8 +108,8 @@ void core_forward(WorkBuilder& b, const AttentionSpec& s) {
         }
         b.gemm("attn.pv", c.q_rows, s.v_dim, c.kv_rows, GemmForm::Forward, batch);
     }
-    b.set_recompute(RecomputeLevel::Full);
     exchange_after(b, c.out);
+    b.set_recompute(RecomputeLevel::Full);
 }
 
 void core_backward(WorkBuilder& b, const AttentionSpec& s) {
