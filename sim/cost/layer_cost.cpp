@@ -129,11 +129,9 @@ class PhaseBuilder {
             if (after_product_) product_start_ = compute;
             compute = add_to_row(compute, cost.time);
             phase_.kernel_s += cost.seconds;
-            const double flops = op_flops(op).value;
-            phase_.flops += flops;
             if (recomputed) {
                 phase_.recompute_s += cost.seconds;
-                phase_.recompute_flops += flops;
+                if (!std::holds_alternative<MemoryOp>(op.body)) phase_.recompute_flops += op_flops(op).value;
             }
             if (join_after_product_ && after_product_) {
                 compute = max_rows(compute, comm);

@@ -13,7 +13,9 @@ namespace {
 constexpr double kHidden = 7168, kTokens = 2048;
 
 LayerWork module_of(const WorkShape& shape) {
-    const LayerGraph graph = load_model("deepseek-v3").value().graph;
+    ModelConfig config = load_model("deepseek-v3").value().config.value();
+    config.mtp_layers = 1;
+    const LayerGraph graph = build_model(config).value();
     for (int i = 0; i < graph.size(); ++i) {
         if (graph.layer(i).name == "mtp.0") return graph.layer(i).model->work(shape);
     }

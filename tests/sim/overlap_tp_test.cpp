@@ -4,6 +4,7 @@
 #include "models/load_model.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/cost/layer_cost.hpp"
+#include "sim/environment.hpp"
 
 namespace tw {
 namespace {

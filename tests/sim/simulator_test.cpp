@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/families/registry.hpp"
 #include "models/load_model.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/stage_partition.hpp"
@@ -249,7 +250,10 @@ TEST(Simulator, HardwareFlopsCountWhatRunsAgain) {
 // A last stage with multi-token prediction holds the embedding's table again, and its gradients are summed
 // with the first stage's.
 TEST(Simulator, MultiTokenPredictionHoldsTheTableAgain) {
-    const auto environment = environment_of("deepseek-v3", "h100:16");
+    ModelConfig config = load_model("deepseek-v3").value().config.value();
+    config.mtp_layers = 1;
+    const auto environment =
+        make_environment(build_model(config).value(), load_cluster("h100:16").value()).value();
     const double table = 129280.0 * 7168;
     ShapeCostCache shapes;
     const auto last_stage = [&](DeviceMesh mesh) {

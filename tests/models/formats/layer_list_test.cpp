@@ -104,7 +104,7 @@ TEST(LayerList, AmoebaNetReadsBothCellsBeforeIt) {
     // A cell reads the two before it, so a cut between cells moves two tensors.
     EXPECT_EQ(boost::in_degree(7, graph.dag), 2U);
     const WorkShape shape{.microbatch = 1, .precision = Precision::Fp32};
-    EXPECT_DOUBLE_EQ(graph.cut_bytes(7, shape), 0);
+    EXPECT_DOUBLE_EQ(graph.cut_bytes(7, shape), 2 * 28 * 28 * 1024 * 4.0);
 }
 
 TEST(LayerList, PresetsHaveThePublishedCounts) {
