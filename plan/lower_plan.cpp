@@ -68,7 +68,7 @@ LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& pl
                                 ? LoweringOptions::P2pCalls::Synchronised
                                 : defaults.p2p_calls;
     }
-    options.tied_embeddings = graph.tied_embeddings && plan.mesh.pp > 1;
+    options.tied_embeddings = graph.shared_by_ends() > 0 && plan.mesh.pp > 1;
     options.offload_activations = plan.offload_activations;
     options.parameter_server = plan.gradient_sync.starts_with("ps-");
     // Experts that tensor parallel does not split have replicas where the dense layers have none.

@@ -75,8 +75,11 @@ double softmax_bytes(const WorkBuilder& b) {
 
 void core_forward(WorkBuilder& b, const AttentionSpec& s) {
     const Core c = core_of(b, s);
-    exchange_before(b, c, 1);
+    // What runs again with the core: the checkpointed module holds its exchanges (Megatron-LM
+    // core/transformer/attention.py, _checkpointed_attention_forward; Transformer Engine
+    // dot_product_attention/context_parallel.py).
     b.set_recompute(RecomputeLevel::Selective);
+    exchange_before(b, c, 1);
     if (fused_core(b)) {
         b.attention("attn.core", attention_kernel(b, s));
         b.save("attn.lse", 4 * d(ceil_div(s.heads, b.shape.tp)) * d(b.tokens), Keep::Selective);
@@ -105,8 +108,8 @@ void core_forward(WorkBuilder& b, const AttentionSpec& s) {
         }
         b.gemm("attn.pv", c.q_rows, s.v_dim, c.kv_rows, GemmForm::Forward, batch);
     }
-    b.set_recompute(RecomputeLevel::Full);
     exchange_after(b, c.out);
+    b.set_recompute(RecomputeLevel::Full);
 }
 
 void core_backward(WorkBuilder& b, const AttentionSpec& s) {
@@ -181,6 +184,9 @@ void save_core_inputs(WorkBuilder& b, const AttentionSpec& s) {
     // project apart).
     const bool rotated = s.rope && s.kv_rank == 0 && !b.unfused();
     if (rotated || s.qk_norm != QkNormKind::None) b.save("attn.qk_raw", (c.q + c.k) * b.e, Keep::Full);
+    // Of a fused core's output the core keeps one of 16 bits, the projection its cast of it (Megatron-LM
+    // core/transformer/attention.py says so, and spares the cast under recipes other than delayed scaling).
+    if (fused_core(b) && b.gemm_input < b.e) b.save("attn.core_out", c.out * b.e, Keep::Selective);
     b.save("attn.out", c.out * b.gemm_input, Keep::Full);
 }
 
@@ -245,7 +251,7 @@ Attention attention_kernel(const WorkBuilder& b, const AttentionSpec& s) {
     a.causal = s.causal;
     a.window = s.index_topk > 0 ? s.index_topk : s.window;
     a.kernel = b.shape.attention;
-    a.precision = b.shape.precision == Precision::Fp8 ? Precision::Bf16 : b.shape.precision;
+    a.precision = activation_precision(b.shape.precision);
     return a;
 }
 

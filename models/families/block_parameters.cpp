@@ -71,8 +71,7 @@ BlockParameters block_parameters(const BlockSpec& s, int tp, int ep, int etp) {
         if (s.moe->shared_gate) p.dense += s.hidden;
         p.expert = ceil_div(s.moe->experts, ep) * mlp_parameters(s.moe->expert, s.hidden, etp);
     }
-    if (s.mtp_vocab > 0)
-        p.dense += 2 * s.hidden * s.hidden;  // the projection of [hidden; embedding], replicated
+    if (s.mtp_vocab > 0) p.dense += mtp_projection(s.hidden, tp).local_parameters();
     return p;
 }
 

@@ -249,7 +249,6 @@ LayerWork CnnUnit::work(const WorkShape& shape) const {
     const double image_bytes = static_cast<double>(shape.microbatch) * bytes_per_element(shape.precision);
     // The backward holds the gradient of one step's output while it makes that of its input.
     work.transient_backward_bytes = largest * image_bytes;
-    work.output_bytes = steps_.back().output.elements() * image_bytes;
     work.dense_parameters = parameters();
     return work;
 }

@@ -202,6 +202,7 @@ LayerGraph build_decoder(const ModelConfig& c) {
     builder.add("head", LayerRole::Head, std::make_shared<HeadLayer>(head));
     builder.graph.tied_embeddings = c.tied_embeddings;
     if (c.tied_embeddings) builder.graph.tied_parameters = c.vocab * c.embedding_width();
+    if (c.mtp_layers > 0) builder.graph.mtp_table_parameters = c.vocab * c.embedding_width();
     return std::move(builder.graph);
 }
 

@@ -14,11 +14,12 @@ double d(std::int64_t v) {
 }
 
 Linear projection_of(const EmbeddingSpec& s) {
-    return replicated_linear("embed.proj", s.hidden, s.width, s.projection_bias);
+    return unquantised(replicated_linear("embed.proj", s.hidden, s.width, s.projection_bias));
 }
 
 Linear patches_of(const EmbeddingSpec& s) {
-    return replicated_linear("embed.patch", s.hidden, s.channels * s.patch * s.patch, s.patch_bias);
+    return unquantised(
+        replicated_linear("embed.patch", s.hidden, s.channels * s.patch * s.patch, s.patch_bias));
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ LayerWork EmbeddingLayer::work(const WorkShape& shape) const {
     }
     if (s.patch > 0) {
         b.linear_forward(patches_of(s), b.tokens);
-        b.save_tokens("embed.patches", s.channels * s.patch * s.patch, b.gemm_input, Keep::Full);
+        b.save_tokens("embed.patches", s.channels * s.patch * s.patch, b.e, Keep::Full);
     }
     if (s.position_rows + s.image_positions > 0)
         b.memory("embed.position", MemoryOpKind::Add, 3 * e * elements);
@@ -73,7 +74,7 @@ LayerWork EmbeddingLayer::work(const WorkShape& shape) const {
     }
     if (s.width != s.hidden && s.vocab > 0) {
         b.linear_forward(projection_of(s), b.rows);
-        b.save_rows("embed.proj_in", s.width, b.gemm_input, Keep::Full);
+        b.save_rows("embed.proj_in", s.width, b.e, Keep::Full);
     }
     if (shape.dropout) {
         b.memory("embed.dropout", MemoryOpKind::Dropout, (2 * e + 1) * elements);
@@ -90,7 +91,7 @@ LayerWork EmbeddingLayer::work(const WorkShape& shape) const {
     b.set_phase(Phase::BackwardWeight);
     if (s.patch > 0) {
         const Linear l = patches_of(s);
-        b.gemm(l.name, l.local_n, l.local_k, b.tokens, GemmForm::WeightGrad);
+        b.product(l, b.tokens, GemmForm::WeightGrad);
         b.weight_grad_extras(l);
     }
     if (s.position_rows + s.image_positions > 0)
@@ -98,7 +99,7 @@ LayerWork EmbeddingLayer::work(const WorkShape& shape) const {
     const std::int64_t vocab_rows = shape.padded_vocab > 0 && s.vocab > 0 ? shape.padded_vocab : s.vocab;
     const std::int64_t local_rows = ceil_div(vocab_rows, shape.tp);
     if (s.vocab > 0) {
-        b.gather("embed.tokens", s.width);
+        b.gather("embed.tokens", s.width, false);
         // The gradient's rows are read, the table's rows read and written; an eager one first clears the
         // whole table.
         const double sum = shape.gradient_fp32 ? 4 : e;
@@ -108,7 +109,6 @@ LayerWork EmbeddingLayer::work(const WorkShape& shape) const {
     b.never_recomputed();
     b.work.dense_parameters = parameters_of(local_rows);
     b.work.largest_weight = std::max(b.work.largest_weight, local_rows * s.width);
-    b.work.output_bytes = elements * activation_bytes(shape.precision);
     return std::move(b.work);
 }
 

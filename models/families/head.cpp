@@ -13,7 +13,7 @@ double d(std::int64_t v) {
 
 Linear logits_of(const WorkBuilder& b, const LmHeadSpec& s) {
     const std::int64_t rows = b.shape.padded_vocab > 0 ? b.shape.padded_vocab : s.vocab;
-    return column_linear("head.logits", rows, s.hidden, false, b.shape.tp);
+    return unquantised(column_linear("head.logits", rows, s.hidden, false, b.shape.tp));
 }
 
 bool eager_loss(const WorkBuilder& b) {
@@ -21,16 +21,16 @@ bool eager_loss(const WorkBuilder& b) {
 }
 
 Linear transform_of(const HeadSpec& s) {
-    return replicated_linear("head.dense", s.input_width, s.hidden, true);
+    return unquantised(replicated_linear("head.dense", s.input_width, s.hidden, true));
 }
 
 }  // namespace
 
 void lm_head_forward(WorkBuilder& b, const LmHeadSpec& s) {
     const Linear logits = logits_of(b, s);
-    b.gather("head.logits", s.hidden);
+    b.gather("head.logits", s.hidden, false);
     b.linear_forward(logits, b.tokens);
-    b.save_rows("head.in", s.hidden, b.gemm_input, Keep::Full);
+    b.save_rows("head.in", s.hidden, b.e, Keep::Full);
     const double elements = d(b.tokens) * d(logits.local_n);
     const bool half = activation_bytes(b.shape.precision) < 4;
     LayerWork& w = b.work;
@@ -135,10 +135,11 @@ LayerWork HeadLayer::work(const WorkShape& shape) const {
     const HeadSpec& s = spec_;
     const LmHeadSpec lm{s.input_width, s.vocab};
     const bool down = s.project_down || s.transform;
-    const Linear dense =
-        s.transform ? transform_of(s) : replicated_linear("head.down", s.input_width, s.hidden, false);
-    const Linear pooler = replicated_linear("head.pooler", s.hidden, s.hidden, true);
-    const Linear classes = replicated_linear("head.classes", s.classes, s.hidden, true);
+    const Linear dense = s.transform
+                             ? transform_of(s)
+                             : unquantised(replicated_linear("head.down", s.input_width, s.hidden, false));
+    const Linear pooler = unquantised(replicated_linear("head.pooler", s.hidden, s.hidden, true));
+    const Linear classes = unquantised(replicated_linear("head.classes", s.classes, s.hidden, true));
 
     b.set_phase(Phase::Forward);
     b.save_rows("head.norm_in", s.hidden, b.r, Keep::Boundary);
@@ -151,7 +152,7 @@ LayerWork HeadLayer::work(const WorkShape& shape) const {
     if (s.classes > 0) b.linear_forward(classes, shape.microbatch);
     if (down) {
         b.linear_forward(dense, b.rows);
-        b.save_rows("head.dense_in", s.hidden, b.gemm_input, Keep::Full);
+        b.save_rows("head.dense_in", s.hidden, b.e, Keep::Full);
     }
     if (s.transform) {
         b.memory("head.act", MemoryOpKind::Activation, 2 * b.e * d(b.rows) * d(s.input_width));
@@ -177,7 +178,6 @@ LayerWork HeadLayer::work(const WorkShape& shape) const {
     const std::int64_t rows = shape.padded_vocab > 0 ? shape.padded_vocab : s.vocab;
     b.work.dense_parameters = parameters_of(ceil_div(rows, shape.tp));
     b.work.largest_weight = std::max(b.work.largest_weight, ceil_div(rows, shape.tp) * s.input_width);
-    b.work.output_bytes = 0;
     return std::move(b.work);
 }
 

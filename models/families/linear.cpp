@@ -5,7 +5,7 @@
 namespace tw {
 
 Linear column_linear(const char* name, std::int64_t n, std::int64_t k, bool bias, int tp) {
-    Linear l{name, n, k, ceil_div(n, tp), k, 0, 0, Linear::Shard::Column, {}};
+    Linear l{name, n, k, ceil_div(n, tp), k, 0, 0, Linear::Shard::Column};
     if (bias) {
         l.bias = n;
         l.local_bias = l.local_n;
@@ -14,13 +14,18 @@ Linear column_linear(const char* name, std::int64_t n, std::int64_t k, bool bias
 }
 
 Linear row_linear(const char* name, std::int64_t n, std::int64_t k, bool bias, int tp) {
-    Linear l{name, n, k, n, ceil_div(k, tp), 0, 0, Linear::Shard::Row, {}};
+    Linear l{name, n, k, n, ceil_div(k, tp), 0, 0, Linear::Shard::Row};
     if (bias) l.bias = l.local_bias = n;
     return l;
 }
 
 Linear replicated_linear(const char* name, std::int64_t n, std::int64_t k, bool bias) {
-    return Linear{name, n, k, n, k, bias ? n : 0, bias ? n : 0, Linear::Shard::Replicated, {}};
+    return Linear{name, n, k, n, k, bias ? n : 0, bias ? n : 0, Linear::Shard::Replicated};
+}
+
+Linear unquantised(Linear linear) {
+    linear.quantised = false;
+    return linear;
 }
 
 std::int64_t local_kv_heads(const AttentionSpec& spec, int tp) {
@@ -35,7 +40,7 @@ void add_plain(LinearList& list, const AttentionSpec& s, std::int64_t hidden, in
     const std::int64_t kv_width = s.qk_dim + (s.shared_kv ? 0 : s.v_dim);
     const std::int64_t kv_local = local_kv_heads(s, tp) * kv_width;
     const auto fused = [&](const char* name, std::int64_t n, std::int64_t local) {
-        return Linear{name, n, hidden, local, hidden, 0, 0, Linear::Shard::Column, {}};
+        return Linear{name, n, hidden, local, hidden, 0, 0, Linear::Shard::Column};
     };
     const std::int64_t q = s.heads * s.qk_dim * gate, kv = s.kv_heads * kv_width;
     const std::int64_t without_k = s.k_bias ? 0 : s.kv_heads * s.qk_dim;
@@ -103,6 +108,10 @@ LinearList attention_linears(const AttentionSpec& spec, std::int64_t hidden, int
     out.local_k = ceil_div(spec.heads, tp) * spec.v_dim;
     list.add(out);
     return list;
+}
+
+Linear mtp_projection(std::int64_t hidden, int tp) {
+    return column_linear("mtp.proj", hidden, 2 * hidden, false, tp);
 }
 
 LinearList mlp_linears(const MlpSpec& spec, std::int64_t hidden, int tp) {

@@ -21,6 +21,11 @@ struct Linear {
     // Outputs of the products that a model without fused projections issues one after the other (query, key,
     // value; gate, up), on one rank; zeros: one product.
     std::array<std::int64_t, 3> products{};
+    // Runs in fp8 where the training does. Not the modules that frameworks leave in the precision of
+    // activations: output layers and routers (Megatron-LM core/models/gpt/gpt_model.py builds the output
+    // layer as a tensor_parallel.ColumnParallelLinear, outside of get_fp8_context; moe/router.py, gating;
+    // torchtitan's train_configs: float8's filter_fqns has "output" and "router.gate").
+    bool quantised = true;
 
     [[nodiscard]] std::int64_t parameters() const { return n * k + bias; }
     [[nodiscard]] std::int64_t local_parameters() const { return local_n * local_k + local_bias; }
@@ -50,6 +55,8 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 Linear column_linear(const char* name, std::int64_t n, std::int64_t k, bool bias, int tp);
 Linear row_linear(const char* name, std::int64_t n, std::int64_t k, bool bias, int tp);
 Linear replicated_linear(const char* name, std::int64_t n, std::int64_t k, bool bias);
+// The same module outside of fp8.
+Linear unquantised(Linear linear);
 
 // kv heads that one rank holds: kv / tp, and one (a replica) where tp exceeds kv (Megatron, GQA).
 std::int64_t local_kv_heads(const AttentionSpec& spec, int tp);
@@ -58,6 +65,9 @@ std::int64_t local_kv_heads(const AttentionSpec& spec, int tp);
 // apart for cross attention). Gated linear attention: in, steps. Latent attention: q_down, q_up (or q),
 // kv_down, kv_up; then the indexer's three, then the projection.
 LinearList attention_linears(const AttentionSpec& spec, std::int64_t hidden, int tp);
+// Of [embedding; hidden] before a multi-token-prediction module's block (Megatron-LM
+// core/transformer/multi_token_prediction.py, eh_proj: a column-parallel module).
+Linear mtp_projection(std::int64_t hidden, int tp);
 // up (gate and up fused), down.
 LinearList mlp_linears(const MlpSpec& spec, std::int64_t hidden, int tp);
 

@@ -115,7 +115,7 @@ void collect(WorkBuilder& b, const ExpertWork& w, const char* name, std::int64_t
 }
 
 Linear router_linear(const MoeSpec& s, std::int64_t hidden) {
-    return replicated_linear("moe.router", s.experts, hidden, false);
+    return unquantised(replicated_linear("moe.router", s.experts, hidden, false));
 }
 
 // Eager experts of transformers (its norms are written out likewise), every operation of
@@ -154,9 +154,20 @@ void experts_backward_permute(WorkBuilder& b, const ExpertElements& n) {
     b.memory("moe.permute", MemoryOpKind::Permute, 3 * b.e * n.routed, 0, 4);
 }
 
-void expert_weight_grad(WorkBuilder& b, const Linear& l, const char* name, const ExpertWork& w) {
+// Up and down of an expert.
+LinearList expert_linears(const WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
+    LinearList list;
+    for (Linear l : mlp_linears(s.expert, hidden, b.shape.etp)) {
+        l.name = list.size() == 0 ? "moe.up" : "moe.down";
+        list.add(l);
+    }
+    return list;
+}
+
+void expert_backward(WorkBuilder& b, const Linear& l, const ExpertWork& w) {
+    b.product(l, w.per_group, GemmForm::InputGrad, w.groups);
     b.set_phase(Phase::BackwardWeight);
-    b.gemm(name, l.local_n, l.local_k, w.per_group, GemmForm::WeightGrad, 1, w.groups);
+    b.product(l, w.per_group, GemmForm::WeightGrad, w.groups);
     b.weight_grad_extras(l, w.groups);
     b.set_phase(Phase::BackwardInput);
 }
@@ -185,7 +196,7 @@ void mlp_backward(WorkBuilder& b, const MlpSpec& s, std::int64_t hidden, BranchE
 
 void moe_forward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
     const ExpertWork w = expert_work(b, s);
-    const LinearList expert = mlp_linears(s.expert, hidden, b.shape.etp);
+    const LinearList expert = expert_linears(b, s, hidden);
     const double rows = d(b.rows);
     b.linear_forward(router_linear(s, hidden), b.rows);
     // Logits read, fp32 probabilities written and read again for the top-k.
@@ -201,13 +212,13 @@ void moe_forward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
     exchange(b, w, "moe.dispatch", hidden);
     spread(b, w, "moe.dispatch", hidden);
     b.save("moe.tokens", w.rows * d(hidden) * b.gemm_input, Keep::Full);
-    b.gemm("moe.up", w.per_group, expert[0].local_n, expert[0].local_k, GemmForm::Forward, 1, w.groups);
+    b.product(expert[0], w.per_group, GemmForm::Forward, w.groups);
     const double activated = n.inner;
     if (eager) b.memory("moe.act", MemoryOpKind::Other, (s.expert.gated ? 4 : 2) * b.e * activated);
     activation_forward(b, s.expert, "moe.act", activated);
     b.save("moe.act_in", activated * saved_inputs(b, s.expert) * b.e, Keep::Full);
     b.save("moe.act_out", activated * b.gemm_input, Keep::Full);
-    b.gemm("moe.down", w.per_group, expert[1].local_n, expert[1].local_k, GemmForm::Forward, 1, w.groups);
+    b.product(expert[1], w.per_group, GemmForm::Forward, w.groups);
     collect(b, w, "moe.combine", hidden);
     exchange(b, w, "moe.combine", hidden);
     // The experts' outputs are kept for the gradient of the routing weights.
@@ -225,7 +236,7 @@ void moe_forward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
 
 void moe_backward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
     const ExpertWork w = expert_work(b, s);
-    const LinearList expert = mlp_linears(s.expert, hidden, b.shape.etp);
+    const LinearList expert = expert_linears(b, s, hidden);
     const double rows = d(b.rows);
     if (s.shared) mlp_backward(b, *s.shared, hidden, {});
     const ExpertElements n = {w.sent * d(hidden), rows * d(hidden), w.rows * d(expert[1].local_k)};
@@ -237,13 +248,11 @@ void moe_backward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
     }
     exchange(b, w, "moe.combine", hidden);
     spread(b, w, "moe.combine", hidden);
-    b.gemm("moe.down", w.per_group, expert[1].local_k, expert[1].local_n, GemmForm::InputGrad, 1, w.groups);
-    expert_weight_grad(b, expert[1], "moe.down", w);
+    expert_backward(b, expert[1], w);
     activation_backward(b, s.expert, "moe.act", n.inner);
     // Gate's and up's gradients are joined, and filled.
     if (eager) b.memory("moe.act", MemoryOpKind::Other, (s.expert.gated ? 8 : 2) * b.e * n.inner, 0, 2);
-    b.gemm("moe.up", w.per_group, expert[0].local_k, expert[0].local_n, GemmForm::InputGrad, 1, w.groups);
-    expert_weight_grad(b, expert[0], "moe.up", w);
+    expert_backward(b, expert[0], w);
     collect(b, w, "moe.dispatch", hidden);
     exchange(b, w, "moe.dispatch", hidden);
     if (eager) {

@@ -4,8 +4,8 @@ namespace tw {
 
 bool MeasuredLayer::same_work(const MeasuredLayer& other) const {
     return forward_s == other.forward_s && backward_s == other.backward_s &&
-           input_gradient_share == other.input_gradient_share && output_bytes == other.output_bytes &&
-           saved_bytes == other.saved_bytes && parameters == other.parameters && minibatch == other.minibatch;
+           input_gradient_share == other.input_gradient_share && saved_bytes == other.saved_bytes &&
+           parameters == other.parameters && minibatch == other.minibatch;
 }
 
 LayerWork ProfiledLayer::work(const WorkShape& shape) const {
@@ -26,7 +26,6 @@ LayerWork ProfiledLayer::work(const WorkShape& shape) const {
         work.saved.push_back(
             {layer_.name + ".output", layer_.saved_bytes * scale, SavedTensor::Keep::Boundary});
     }
-    work.output_bytes = layer_.output_bytes * scale;
     work.dense_parameters = layer_.parameters;
     return work;
 }

@@ -17,8 +17,8 @@ struct MeasuredLayer {
     double forward_s = 0, backward_s = 0;  // of one profiled minibatch
     // Share of backward_s that makes the input gradient; the rest makes the weight gradient.
     double input_gradient_share = 1;
-    double output_bytes = 0;  // of one profiled minibatch, as stored (fp32)
-    double saved_bytes = 0;   // kept from forward to backward; 0 for views and in-place operators
+    double saved_bytes =
+        0;  // of one profiled minibatch, kept from forward to backward; 0 for views and in-place operators
     std::int64_t parameters = 0;
     std::int64_t minibatch = 1;  // samples in the profiled minibatch
 

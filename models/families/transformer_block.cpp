@@ -44,6 +44,13 @@ bool norm_after_sum(const BlockSpec& s) {
     return s.post_norm && !norm_inside_branch(s);
 }
 
+// Bytes of a kept element of the branch's input: a router, which stays out of fp8, reads the one of 16 bits,
+// shared experts beside it their cast of it.
+double input_bytes(const WorkBuilder& b, const BlockSpec& s, const BranchNames& n) {
+    if (n.norm != kMlp.norm || !s.moe) return b.gemm_input;
+    return b.e + (s.moe->shared && b.gemm_input < b.e ? b.gemm_input : 0);
+}
+
 // The residual stream where the branch starts is saved once; so is the branch's input where a norm or a cast
 // made it another tensor.
 void enter_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, bool first, int modules) {
@@ -57,9 +64,9 @@ void enter_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, bool
         b.norm_forward(n.norm, s.norm, s.hidden);
         b.save_norm_stats(n.norm, s.norm, b.rows);
         if (composite) b.save_rows(n.norm, s.hidden, (b.r < 4 ? 4 : 0) + b.r, Keep::Full);
-        b.save_rows(n.branch_input, s.hidden, b.gemm_input, Keep::Full);
+        b.save_rows(n.branch_input, s.hidden, input_bytes(b, s, n), Keep::Full);
     } else if (b.shape.autocast) {
-        b.save_rows(n.branch_input, s.hidden, b.gemm_input, Keep::Full);
+        b.save_rows(n.branch_input, s.hidden, input_bytes(b, s, n), Keep::Full);
     }
     b.separate_inputs_forward(n.branch_input, modules, s.hidden);
 }
@@ -140,7 +147,7 @@ void parallel_forward(WorkBuilder& b, const BlockSpec& s) {
     if (!s.parallel_shared_norm) {
         b.norm_forward(kMlp.norm, s.norm, s.hidden);
         b.save_norm_stats(kMlp.norm, s.norm, b.rows);
-        b.save_rows(kMlp.branch_input, s.hidden, b.gemm_input, Keep::Full);
+        b.save_rows(kMlp.branch_input, s.hidden, input_bytes(b, s, kMlp), Keep::Full);
     }
     feed_forward(b, s, {!s.parallel_shared_norm, true});
     b.memory("attn.add", MemoryOpKind::Add, 3 * b.e * d(b.rows) * d(s.hidden));
@@ -155,39 +162,74 @@ void parallel_backward(WorkBuilder& b, const BlockSpec& s) {
     enter_branch_backward(b, s, kAttention, attention_inputs(s, s.attention));
 }
 
+// A multi-token-prediction module around its block (Megatron-LM core/transformer/multi_token_prediction.py).
+// Its checkpoint starts behind the look-up and ends before the head (_checkpointed_forward;
+// process_mtp_loss).
+void mtp_forward(WorkBuilder& b, const BlockSpec& s) {
+    b.set_recompute(RecomputeLevel::None);
+    b.memory("mtp.embed", MemoryOpKind::Embedding, 2 * b.r * d(b.tokens) * d(s.hidden));
+    b.reduce("mtp.embed", s.hidden);
+    b.set_recompute(RecomputeLevel::Full);
+    b.save_rows("mtp.in", 2 * s.hidden, b.r, Keep::Boundary);
+    b.norm_forward("mtp.norm", s.norm, s.hidden);
+    b.norm_forward("mtp.norm", s.norm, s.hidden);
+    b.save_rows("mtp.normed", 2 * s.hidden, b.gemm_input, Keep::Full);
+    b.gather("mtp.proj", 2 * s.hidden);
+    b.linear_forward(mtp_projection(s.hidden, b.shape.tp), b.tokens);
+    // Every rank's columns; with sequence parallelism each then takes its rows of them.
+    if (b.tensor_parallel)
+        b.collective("mtp.proj", CollectiveKind::AllGather, Axis::Tp, d(b.tokens) * d(s.hidden) * b.e);
+}
+
+void mtp_head(WorkBuilder& b, const BlockSpec& s) {
+    const LmHeadSpec head{s.hidden, s.mtp_vocab};
+    const std::size_t first = b.work.saved.size();
+    b.set_recompute(RecomputeLevel::None);
+    lm_head_forward(b, head);
+    for (std::size_t i = first; i < b.work.saved.size(); ++i)
+        b.work.saved[i].keep = Keep::Boundary;
+    b.set_phase(Phase::BackwardInput);
+    lm_head_backward(b, head);
+    b.norm_backward("mtp.norm", s.norm, s.hidden, nullptr);
+}
+
+void mtp_backward(WorkBuilder& b, const BlockSpec& s) {
+    if (b.sequence_parallel)
+        b.collective("mtp.proj", CollectiveKind::AllGather, Axis::Tp, d(b.tokens) * d(s.hidden) * b.e);
+    b.linear_backward(mtp_projection(s.hidden, b.shape.tp), b.tokens, true);
+    b.norm_backward("mtp.norm", s.norm, s.hidden, nullptr);
+    b.norm_backward("mtp.norm", s.norm, s.hidden, "mtp.residual");
+    b.set_phase(Phase::BackwardWeight);
+    b.gather("mtp.embed", s.hidden, false);
+    const double sum = b.shape.gradient_fp32 ? 4 : b.r;
+    b.memory("mtp.embed", MemoryOpKind::Embedding, (b.r + 2 * sum) * d(b.tokens) * d(s.hidden));
+}
+
 }  // namespace
 
 LayerWork TransformerBlock::work(const WorkShape& shape) const {
     WorkBuilder b(shape);
     const BlockSpec& s = spec_;
+    const bool mtp = s.mtp_vocab > 0;
     b.set_phase(Phase::Forward);
-    const Linear projection = replicated_linear("mtp.proj", s.hidden, 2 * s.hidden, false);
-    if (s.mtp_vocab > 0) {
-        b.norm_forward("mtp.norm", s.norm, s.hidden);
-        b.norm_forward("mtp.norm", s.norm, s.hidden);
-        b.save_rows("mtp.in", 2 * s.hidden, b.r + b.gemm_input, Keep::Full);
-        b.linear_forward(projection, b.rows);
-    }
+    if (mtp) mtp_forward(b, s);
     s.parallel ? parallel_forward(b, s) : sequential_forward(b, s);
-    b.recompute_by_op();
-    if (s.mtp_vocab > 0) {
-        const LmHeadSpec head{s.hidden, s.mtp_vocab};
-        lm_head_forward(b, head);
-        b.set_phase(Phase::BackwardInput);
-        lm_head_backward(b, head);
+    if (mtp) {
+        // The block's input is inside the module's checkpoint.
+        for (SavedTensor& t : b.work.saved)
+            if (t.name == kAttention.input) t.keep = Keep::Full;
+        b.save_rows("mtp.out", s.hidden, b.r, Keep::Full);
+        b.norm_forward("mtp.norm", s.norm, s.hidden);
     }
+    b.recompute_by_op();
+    if (mtp) mtp_head(b, s);
     b.set_phase(Phase::BackwardInput);
     s.parallel ? parallel_backward(b, s) : sequential_backward(b, s);
-    if (s.mtp_vocab > 0) {
-        b.linear_backward(projection, b.rows, false);
-        b.norm_backward("mtp.norm", s.norm, s.hidden, nullptr);
-        b.norm_backward("mtp.norm", s.norm, s.hidden, "mtp.residual");
-    }
+    if (mtp) mtp_backward(b, s);
     const BlockParameters p = block_parameters(s, shape.tp, shape.ep, shape.etp);
     b.work.dense_parameters = p.dense;
     b.work.expert_parameters = p.expert;
     b.work.routed_fraction = s.moe ? d(s.moe->top_k) / d(s.moe->experts) : 0;
-    b.work.output_bytes = d(b.rows) * d(s.hidden) * activation_bytes(shape.precision);
     return std::move(b.work);
 }
 

@@ -1,6 +1,7 @@
 #include "models/families/work_builder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace tw {
 namespace {
@@ -10,10 +11,6 @@ double d(std::int64_t v) {
 }
 
 }  // namespace
-
-int activation_bytes(Precision precision) {
-    return std::max(2, bytes_per_element(precision));
-}
 
 WorkBuilder::WorkBuilder(const WorkShape& s) : shape(s) {
     tokens = ceil_div(s.microbatch * s.seq_len, s.cp);
@@ -39,17 +36,50 @@ Op& WorkBuilder::push(const char* name) {
     return op;
 }
 
+void WorkBuilder::push_gemm(const char* name, Gemm gemm) {
+    gemm.accumulate = phase_ == Phase::BackwardWeight && shape.grad_accumulation_fused && shape.gradient_fp32;
+    push(name).body = gemm;
+}
+
 void WorkBuilder::gemm(const char* name, std::int64_t m, std::int64_t n, std::int64_t k, GemmForm form,
-                       std::int64_t batch, std::int64_t groups) {
-    const bool weight = phase_ == Phase::BackwardWeight;
-    push(name).body = Gemm{m,
-                           n,
-                           k,
-                           batch,
-                           groups,
-                           form,
-                           shape.precision,
-                           weight && shape.grad_accumulation_fused && shape.gradient_fp32};
+                       std::int64_t batch) {
+    push_gemm(name, {m, n, k, batch, 1, form, activation_precision(shape.precision)});
+}
+
+void WorkBuilder::cast_before_gather() {
+    std::vector<Op>& list = phase_ == Phase::Forward ? work.forward : work.backward;
+    if (list.size() < 2) return;
+    Op& cast = list.back();
+    Op& before = list[list.size() - 2];
+    const auto* gather = std::get_if<CollectiveOp>(&before.body);
+    if (gather == nullptr || gather->kind != CollectiveKind::AllGather || gather->axis != Axis::Tp ||
+        gather->overlaps || before.phase != cast.phase)
+        return;
+    std::swap(cast, before);
+    std::swap(cast.joins, before.joins);
+}
+
+void WorkBuilder::product(const Linear& l, std::int64_t m, GemmForm form, std::int64_t groups) {
+    const bool fp8 = l.quantised && shape.precision == Precision::Fp8;
+    const bool forward = form == GemmForm::Forward;
+    if (fp8 && forward) work.quantised_parameters += groups * l.local_n * l.local_k;
+    // 16 bits read, 8 written.
+    if (fp8 && form != GemmForm::WeightGrad) {
+        memory(l.name, MemoryOpKind::Cast, 3 * d(m) * d(groups) * d(forward ? l.local_k : l.local_n));
+        cast_before_gather();
+    }
+    Gemm g{m,
+           l.local_n,
+           l.local_k,
+           1,
+           groups,
+           form,
+           fp8 ? shape.precision : activation_precision(shape.precision)};
+    if (form == GemmForm::InputGrad) std::swap(g.n, g.k);
+    if (form == GemmForm::WeightGrad) {
+        g.m = l.local_n, g.n = l.local_k, g.k = m;
+    }
+    push_gemm(l.name, g);
 }
 
 void WorkBuilder::memory(const char* name, MemoryOpKind kind, double bytes, double flops,
@@ -67,8 +97,10 @@ void WorkBuilder::collective(const char* name, CollectiveKind kind, Axis axis, d
     push(name).body = CollectiveOp{kind, axis, bytes, overlaps};
 }
 
-void WorkBuilder::gather(const char* name, std::int64_t width) {
-    if (sequence_parallel) collective(name, CollectiveKind::AllGather, Axis::Tp, d(tokens) * d(width) * e);
+void WorkBuilder::gather(const char* name, std::int64_t width, bool quantised) {
+    if (sequence_parallel)
+        collective(name, CollectiveKind::AllGather, Axis::Tp,
+                   d(tokens) * d(width) * (quantised ? gemm_input : e));
 }
 
 void WorkBuilder::reduce(const char* name, std::int64_t width) {
@@ -83,10 +115,8 @@ void WorkBuilder::linear_forward(const Linear& l, std::int64_t m) {
         // step's end.
         memory(l.name, MemoryOpKind::Cast, 6 * d(l.local_parameters()));
         save(l.name, 2 * d(l.local_parameters()), SavedTensor::Keep::Full);
-    } else if (shape.precision == Precision::Fp8) {
-        memory(l.name, MemoryOpKind::Cast, 3 * d(m) * d(l.local_k));
     }
-    gemm(l.name, m, l.local_n, l.local_k, GemmForm::Forward);
+    product(l, m, GemmForm::Forward);
     work.largest_weight = std::max(work.largest_weight, l.local_n * l.local_k);
     if (shape.by_op) {
         products_.resize(work.forward.size());
@@ -97,17 +127,17 @@ void WorkBuilder::linear_forward(const Linear& l, std::int64_t m) {
 void WorkBuilder::linear_backward(const Linear& l, std::int64_t m, bool reduce_input) {
     const bool reduces = reduce_input && tensor_parallel;
     if (reduces && sequence_parallel) {
-        collective(l.name, CollectiveKind::AllGather, Axis::Tp, d(tokens) * d(l.k) * e, true);
+        collective(l.name, CollectiveKind::AllGather, Axis::Tp,
+                   d(tokens) * d(l.k) * (l.quantised ? gemm_input : e), true);
     }
-    if (shape.precision == Precision::Fp8) memory(l.name, MemoryOpKind::Cast, 3 * d(m) * d(l.local_n));
-    gemm(l.name, m, l.local_k, l.local_n, GemmForm::InputGrad);
+    product(l, m, GemmForm::InputGrad);
     if (reduces) {
         if (sequence_parallel) join_next();
         collective(l.name, sequence_parallel ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce,
                    Axis::Tp, d(tokens) * d(l.k) * e, true);
     }
     set_phase(Phase::BackwardWeight);
-    gemm(l.name, l.local_n, l.local_k, m, GemmForm::WeightGrad);
+    product(l, m, GemmForm::WeightGrad);
     if (l.bias > 0) memory(l.name, MemoryOpKind::Other, d(m) * d(l.local_bias) * e);
     weight_grad_extras(l);
     set_phase(Phase::BackwardInput);

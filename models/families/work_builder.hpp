@@ -12,9 +12,6 @@
 
 namespace tw {
 
-// Bytes of an activation element outside the matrix products: fp8 training keeps bf16 activations.
-int activation_bytes(Precision precision);
-
 class WorkBuilder {
   public:
     explicit WorkBuilder(const WorkShape& shape);
@@ -24,7 +21,7 @@ class WorkBuilder {
     std::int64_t rows = 0;    // of this rank outside them: tokens / tp with sequence parallelism
     double e = 2;             // bytes of an activation element inside a branch
     double r = 2;             // bytes of an element of the residual stream (fp32 under autocast)
-    double gemm_input = 2;    // bytes of a saved input of a matrix product (fp8: 1)
+    double gemm_input = 2;    // bytes of a saved input of a module's product (fp8: 1)
     bool tensor_parallel = false, sequence_parallel = false;
     LayerWork work;
 
@@ -34,8 +31,15 @@ class WorkBuilder {
     // The next operation waits for the overlapping collectives issued before it.
     void join_next() { join_next_ = true; }
 
+    // A product in the precision of activations: the unfused attention core's, for one, stays in bf16 where
+    // modules run in fp8 (Transformer Engine's recipes: fp8_dpa is off).
     void gemm(const char* name, std::int64_t m, std::int64_t n, std::int64_t k, GemmForm form,
-              std::int64_t batch = 1, std::int64_t groups = 1);
+              std::int64_t batch = 1);
+    // One of a module's three products, of `groups` modules side by side, m rows each. In fp8 with the cast
+    // of what no earlier product has cast: of the input forward, of the output's gradient for the input's;
+    // grouped modules cast theirs too, a weight is cast once a step (Transformer Engine 2.11
+    // pytorch/module/linear.py and grouped_linear.py: forward, backward; get_weight_workspace).
+    void product(const Linear& linear, std::int64_t m, GemmForm form, std::int64_t groups = 1);
     void memory(const char* name, MemoryOpKind kind, double bytes, double flops = 0,
                 double host_dispatches = 1);
     void attention(const char* name, const Attention& attention);
@@ -44,7 +48,9 @@ class WorkBuilder {
     // Enters and leaves a tensor-parallel region of the given width in the forward: with sequence parallelism
     // an all-gather and a reduce-scatter, without one nothing and an all-reduce (Korthikanti 2022, figures 4
     // and 5).
-    void gather(const char* name, std::int64_t width);
+    // What modules in fp8 gather was cast before (Transformer Engine module/linear.py and base.py: forward,
+    // grad_output_preprocess); `quantised` says that one is behind this gather.
+    void gather(const char* name, std::int64_t width, bool quantised = true);
     void reduce(const char* name, std::int64_t width);
 
     void linear_forward(const Linear& linear, std::int64_t m);
@@ -91,6 +97,8 @@ class WorkBuilder {
 
   private:
     Op& push(const char* name);
+    void push_gemm(const char* name, Gemm gemm);
+    void cast_before_gather();                             // of the two operations that were pushed last
     void norm_of_copy(const char* name, double elements);  // WorkShape::norms_of_copies
 
     Phase phase_ = Phase::Forward;

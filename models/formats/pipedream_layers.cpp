@@ -45,7 +45,6 @@ MeasuredLayer measured_layer(const PipeDreamNode& node, bool reads_input_only, s
     } else if (node.parameter_bytes > 0 && two_products) {
         layer.input_gradient_share = 0.5;
     }
-    layer.output_bytes = node.activation_bytes;
     // A view costs no time and makes no tensor; an in-place operator overwrites its producer's.
     const bool in_place = node.description.find("inplace") != std::string::npos &&
                           node.description.find("inplace=False") == std::string::npos;

@@ -56,7 +56,7 @@ double LayerGraph::cut_bytes(int cut, const WorkShape& shape) const {
                                      static_cast<double>(shape.cp)
                                : static_cast<double>(shape.microbatch);
     const double split = shape.sequence_parallel && shape.tp > 1 ? shape.tp : 1;
-    return elements * samples * bytes_per_element(shape.precision) / split;
+    return elements * samples * activation_bytes(shape.precision) / split;
 }
 
 std::int64_t padded_vocab(std::int64_t vocab, std::int64_t divisor, int tp) {

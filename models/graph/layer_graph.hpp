@@ -76,15 +76,15 @@ struct LayerWork {
     std::vector<Op> forward;   // in execution order
     std::vector<Op> backward;  // in execution order; phase tells input and weight gradients apart
     std::vector<SavedTensor> saved;
-    double transient_forward_bytes = 0;   // largest temporaries alive inside the layer beyond `saved`
-    double transient_backward_bytes = 0;  // (fp32 logits and their gradient in the head)
-    double loose_bytes = 0;               // holes among the temporaries that no tensor of the layer fits
-    std::int64_t largest_weight = 0;      // parameters of the largest tensor
-    double output_bytes = 0;              // the boundary activation a rank sends to the next stage
-    std::int64_t dense_parameters = 0;    // held by one rank, sharded over tp; gradients reduced over dp*cp
-    std::int64_t expert_parameters = 0;   // held by one rank, sharded over ep and etp; reduced over edp
-    double routed_fraction = 0;           // MoE: active share of expert parameters, for MFU
-    std::optional<RecomputeByOp> by_op;   // of blocks, where WorkShape::by_op asks for it
+    double transient_forward_bytes = 0;     // largest temporaries alive inside the layer beyond `saved`
+    double transient_backward_bytes = 0;    // (fp32 logits and their gradient in the head)
+    double loose_bytes = 0;                 // holes among the temporaries that no tensor of the layer fits
+    std::int64_t largest_weight = 0;        // parameters of the largest tensor
+    std::int64_t dense_parameters = 0;      // held by one rank, sharded over tp; gradients reduced over dp*cp
+    std::int64_t expert_parameters = 0;     // held by one rank, sharded over ep and etp; reduced over edp
+    std::int64_t quantised_parameters = 0;  // of both, weights of the products that run in fp8
+    double routed_fraction = 0;             // MoE: active share of expert parameters, for MFU
+    std::optional<RecomputeByOp> by_op;     // of blocks, where WorkShape::by_op asks for it
 };
 
 // A layer's arithmetic. One implementation a layer type (models/families); stateless and thread-safe.
@@ -140,7 +140,11 @@ struct LayerGraph {
     bool tied_embeddings =
         false;  // head reuses the embedding's rows: with pp > 1 both ends hold them and all-reduce
     std::int64_t tied_parameters = 0;  // counted once in parameters()
-    bool counts_tokens = true;         // false: samples are images (CNN profiles), "tokens" are images
+    // Of the table that multi-token-prediction modules look up beside the embedding; 0: there are none. A
+    // stage that has them without the embedding holds it again (Megatron-LM core/models/gpt/gpt_model.py:
+    // pre_process or mtp_process).
+    std::int64_t mtp_table_parameters = 0;
+    bool counts_tokens = true;  // false: samples are images (CNN profiles), "tokens" are images
     // Set where the graph came from measurements on one device (PipeDream profiles): kernels carry seconds.
     std::string measured_on;
 
@@ -149,6 +153,12 @@ struct LayerGraph {
     [[nodiscard]] int layer_classes() const;  // 1 + the largest layer_class
     [[nodiscard]] std::int64_t parameters() const;
     [[nodiscard]] std::int64_t active_parameters() const;
+    // Parameters that both ends of a pipeline hold, so that their gradients are all-reduced: a tied table, or
+    // the copy beside multi-token-prediction modules (Megatron-LM core/distributed/finalize_model_grads.py,
+    // _allreduce_word_embedding_grads; language_module.py, setup_embeddings_and_output_layer).
+    [[nodiscard]] std::int64_t shared_by_ends() const {
+        return tied_embeddings ? tied_parameters : mtp_table_parameters;
+    }
     [[nodiscard]] FlopCount model_flops(std::int64_t microbatch, std::int64_t seq_len,
                                         bool causal_half = true) const;
     // Bytes of all tensors that cross the cut before vertex `cut` (1 <= cut < size()), per microbatch and

@@ -94,6 +94,14 @@ int bytes_per_element(Precision precision) {
     return 4;
 }
 
+Precision activation_precision(Precision precision) {
+    return precision == Precision::Fp8 ? Precision::Bf16 : precision;
+}
+
+int activation_bytes(Precision precision) {
+    return bytes_per_element(activation_precision(precision));
+}
+
 std::string_view to_string(Precision precision) {
     switch (precision) {
         case Precision::Fp32:

@@ -128,6 +128,9 @@ FlopCount op_flops(const Op& op, bool causal_half = true);
 // Bytes read plus written in device memory by a kernel (collectives 0).
 double op_bytes(const Op& op);
 int bytes_per_element(Precision precision);  // Fp32, Tf32 4; Fp16, Bf16 2; Fp8 1
+// Of tensors between the modules that run in `precision`: fp8 training keeps bf16 activations.
+Precision activation_precision(Precision precision);
+int activation_bytes(Precision precision);
 
 std::string_view to_string(Precision precision);     // "fp32", "tf32", ...
 std::string_view to_string(CollectiveKind kind);     // "all_reduce", ...

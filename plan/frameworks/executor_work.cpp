@@ -395,7 +395,6 @@ std::vector<ExecutorLayer> executor_layers(const LayerGraph& graph, const WorkSh
             continue;
         }
         LayerWork& w = own->work;
-        w.output_bytes = generic[c].output_bytes;
         w.dense_parameters = generic[c].dense_parameters;
         w.expert_parameters = generic[c].expert_parameters;
         w.largest_weight = generic[c].largest_weight;

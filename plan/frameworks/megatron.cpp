@@ -106,6 +106,13 @@ constexpr std::array kTransformerEngine = {FrameworkFact{
     "and Megatron-Bridge build the same layers (gpt_layer_specs.py, "
     "get_gpt_layer_with_transformer_engine_spec)"}};
 
+constexpr std::array kCastWeights = {FrameworkFact{
+    "quantised_weight_bytes", "2 of fp8 modules",
+    "Transformer Engine module/base.py, get_weight_workspace: cached where the caller says which "
+    "microbatch is the first, as Megatron-LM's TELinear does; row-wise and column-wise "
+    "(linear.py, weight_quantizer.set_usage; Blackwell under per-tensor scaling holds one: "
+    "is_non_tn_fp8_gemm_supported)"}};
+
 constexpr std::array kFacts2021Own = {
     FrameworkFact{"attention", "unfused, fused softmax",
                   "Narayanan et al. 2021 (2104.04473), section 4.2: no fused attention existed"},
@@ -158,6 +165,9 @@ constexpr std::array kZeroCore = {
 };
 
 constexpr std::array kNemoOwn = {
+    FrameworkFact{"fp8_parameters", "yes: held as both casts of a weight, 2 bytes, and gathered in fp8",
+                  "NeMo recipes/precision/mixed_precision.py, Megatron-Bridge training/mixed_precision.py: "
+                  "fp8_param_gather = True; Megatron-LM training/arguments.py, --fp8-param-gather"},
     FrameworkFact{"host_extras.graphs_on_grace", "attention, router and its preprocessing",
                   "Megatron-Bridge scripts/performance/configs/qwen/qwen3_workload_base_configs.py: "
                   "cuda_graph_scope of the GB200 and GB300 recipes; taken for other mixtures of experts too"},
@@ -217,12 +227,12 @@ constexpr auto kFacts2023 = join(kHost, kInPlace, kSynchronised, kReadBack, kFus
 constexpr auto kCoreBase =
     join(kHost, kStepByShard, kTransformerEngine, kInPlace, kSynchronised, kVirtualStagesOverlap,
          kFusedAccumulation, kCommon, kAttentionCore, kZeroCore);
-constexpr auto kFactsCore = join(kCoreBase, kGradientFp32, kNoDropout, kOverlapCore);
+constexpr auto kFactsCore = join(kCoreBase, kCastWeights, kGradientFp32, kNoDropout, kOverlapCore);
 constexpr auto kFactsNemo = join(kCoreBase, kNoDropout, kOverlapCore, kNemoOwn);
-constexpr auto kFactsReadme = join(kCoreBase, kGradientFp32, kNoDropout, kReadmeOwn);
+constexpr auto kFactsReadme = join(kCoreBase, kCastWeights, kGradientFp32, kNoDropout, kReadmeOwn);
 constexpr auto kFunctionalBase = join(kHost, kStepByShard, kInPlace, kSynchronised, kVirtualStagesOverlap,
                                       kGradientFp32, kCommon, kFunctionalOwn);
-constexpr auto kFactsFunctional = join(kFunctionalBase, kTransformerEngine);
+constexpr auto kFactsFunctional = join(kFunctionalBase, kTransformerEngine, kCastWeights);
 constexpr auto kFactsFunctionalLocal = join(kFunctionalBase, kLocalSpec);
 
 constexpr FrameworkDefaults base() {
@@ -277,6 +287,7 @@ constexpr FrameworkDefaults make_2023() {
 constexpr FrameworkDefaults core(std::string_view name, std::string_view versions) {
     FrameworkDefaults d = base();
     d.host = HostCode::TransformerEngine;
+    d.quantised_weight_bytes = 2;
     d.host_extras.step_by_shard = true;
     d.name = name;
     d.versions = versions;
@@ -307,6 +318,8 @@ constexpr FrameworkDefaults make_nemo() {
     FrameworkDefaults d = core("nemo", "NeMo and Megatron-Bridge performance recipes, 2024-2025");
     d.gradient_fp32 = d.reduce_fp32 = false;
     d.recipe_recompute = true;
+    d.quantised_weight_bytes = 0;
+    d.fp8_parameters = true;
     d.host_extras.graphs_on_grace = true;
     d.facts = kFactsNemo;
     return d;
@@ -315,6 +328,7 @@ constexpr FrameworkDefaults make_nemo() {
 constexpr FrameworkDefaults make_functional() {
     FrameworkDefaults d = base();
     d.host = HostCode::TransformerEngine;
+    d.quantised_weight_bytes = 2;
     d.host_extras.step_by_shard = true;
     d.name = "megatron-functional";
     d.versions = "Megatron-LM functional tests, 2025";
@@ -338,6 +352,7 @@ constexpr FrameworkDefaults make_functional_local() {
     d.name = "megatron-functional-local";
     d.versions = "Megatron-LM functional tests of the local specification, 2025";
     d.host = HostCode::MegatronCompiled;
+    d.quantised_weight_bytes = 0;
     d.facts = kFactsFunctionalLocal;
     return d;
 }

@@ -84,6 +84,10 @@ OpCost op_cost(const CostContext& c, const Op& op, double dispatches) {
     return cost;
 }
 
+bool is_product(const Op& op) {
+    return std::holds_alternative<Gemm>(op.body);
+}
+
 // Adds ops to a PhaseCost one after the other.
 class PhaseBuilder {
   public:
@@ -98,23 +102,43 @@ class PhaseBuilder {
         phase_.dispatch_s += to_seconds(cost.host).value;
         phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
         phase_.out_of_range |= cost.out_of_range;
-        if (op.joins) compute = max_rows(compute, comm);
+        // A backward starts when what its checkpoint ran again has ended, exchanges beside the core included.
+        if (op.joins || (recomputed_before_ && !recomputed)) compute = max_rows(compute, comm);
+        recomputed_before_ = recomputed;
         if (const auto* call = std::get_if<CollectiveOp>(&op.body)) {
-            const bool beside = call->overlaps || (context_.overlap_tp && call->axis == Axis::Tp);
-            comm = add_to_row(max_rows(max_rows(comm, compute), host), cost.time);
-            if (!beside) compute = comm;
+            const bool inside = context_.overlap_tp && overlaps_product(op);
+            const bool gather = inside && call->kind == CollectiveKind::AllGather;
+            const bool scatter = inside && !gather && after_product_;
+            const bool beside = call->overlaps || gather || scatter;
+            if (scatter) {
+                // Its chunks leave while the product makes the next ones; what follows reads all of them.
+                comm = max_rows(add_to_row(max_rows(comm, product_start_), cost.time), compute);
+                comm = max_rows(comm, host);
+                compute = comm;
+            } else {
+                comm = add_to_row(max_rows(max_rows(comm, compute), host), cost.time);
+                if (!beside) compute = comm;
+            }
             // Userbuffers' rings hold one multiprocessor (Transformer Engine, module/base.py: num_sm).
             if (call->overlaps) compute = add_to_row(compute, cost.taken);
-            join_after_kernel_ = beside && !call->overlaps;
+            if (gather) join_after_product_ = true;
+            after_product_ = false;
             count(axis_of(call->axis), cost.seconds, call->bytes, !beside);
             if (context_.launch_blocking) host = max_rows(host, comm);
         } else {
-            compute = add_to_row(max_rows(compute, host), cost.time);
+            compute = max_rows(compute, host);
+            after_product_ = is_product(op);
+            if (after_product_) product_start_ = compute;
+            compute = add_to_row(compute, cost.time);
             phase_.kernel_s += cost.seconds;
-            if (recomputed) phase_.recompute_s += cost.seconds;
-            phase_.flops += op_flops(op).value;
-            if (join_after_kernel_) compute = max_rows(compute, comm);
-            join_after_kernel_ = false;
+            if (recomputed) {
+                phase_.recompute_s += cost.seconds;
+                if (!std::holds_alternative<MemoryOp>(op.body)) phase_.recompute_flops += op_flops(op).value;
+            }
+            if (join_after_product_ && after_product_) {
+                compute = max_rows(compute, comm);
+                join_after_product_ = false;
+            }
             if (context_.launch_blocking) host = max_rows(host, compute);
         }
     }
@@ -177,10 +201,21 @@ class PhaseBuilder {
     const CostContext& context_;
     PhaseCost phase_;
     MaxPlus::Row gathered_ = phase_.matrix.row(CostStream::Comm);
-    bool join_after_kernel_ = false;
+    MaxPlus::Row product_start_ = phase_.matrix.row(CostStream::Compute);
+    bool after_product_ = false;       // the last operation was a product, which began at product_start_
+    bool join_after_product_ = false;  // of a gather beside it
+    bool recomputed_before_ = false;   // the last operation ran again
 };
 
 }  // namespace
+
+bool overlaps_product(const Op& op) {
+    const auto* call = std::get_if<CollectiveOp>(&op.body);
+    return call != nullptr && call->axis == Axis::Tp && !call->overlaps &&
+           (call->kind == CollectiveKind::AllGather || call->kind == CollectiveKind::ReduceScatter) &&
+           (op.name.rfind("attn.", 0) == 0 || op.name.rfind("xattn.", 0) == 0 ||
+            op.name.rfind("mlp.", 0) == 0);
+}
 
 LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
     const std::vector<Op> none;

@@ -31,7 +31,9 @@ struct CostContext {
     HostExtras host_extras = {};
     std::optional<OneThread> one_thread;  // set: kernels, dispatches and collectives take turns
     bool launch_blocking = false;         // the host waits for every kernel
-    bool overlap_tp = false;              // tensor-parallel collectives run beside the GEMM that follows them
+    // With sequence parallelism a gather runs beside the product that follows it, a reduce-scatter beside the
+    // one before it (overlaps_product).
+    bool overlap_tp = false;
     // A layer's parameters are gathered before use (prefetched) and its gradients scattered after its
     // backward, over `shard`; with HSDP the shards are then reduced over `replica`.
     ShardedLayers sharded;
@@ -51,6 +53,14 @@ struct OpCost {
     ErrorSource source = ErrorSource::Gemm;
     bool out_of_range = false;
 };
+
+// Whether a framework can run this collective chunk by chunk inside a product: gathers and reduce-scatters of
+// sequence parallelism around the modules of blocks. Not the all-reduces of plain tensor parallelism, not
+// those of embeddings and output layers (Transformer Engine module/base.py, initialize_ub: buffers of qkv,
+// proj, fc1 and fc2; Megatron-LM training/arguments.py asks for sequence parallelism beside
+// --tp-comm-overlap; PyTorch's micro_pipeline_tp.py: gather and product, product and reduce-scatter, in the
+// blocks that torchtitan compiles).
+bool overlaps_product(const Op& op);
 
 class LayerCost {
   public:

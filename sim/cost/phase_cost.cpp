@@ -26,7 +26,7 @@ void PhaseCost::append(const PhaseCost& then) {
     matrix = compose(matrix, then.matrix);
     kernel_s += then.kernel_s;
     recompute_s += then.recompute_s;
-    flops += then.flops;
+    recompute_flops += then.recompute_flops;
     dispatch_s += then.dispatch_s;
     tp.add(then.tp, 1);
     cp.add(then.cp, 1);
@@ -41,7 +41,7 @@ PhaseCost PhaseCost::repeated(int n) const {
     r.matrix = power(matrix, n);
     r.kernel_s = kernel_s * n;
     r.recompute_s = recompute_s * n;
-    r.flops = flops * n;
+    r.recompute_flops = recompute_flops * n;
     r.dispatch_s = dispatch_s * n;
     r.tp.add(tp, n);
     r.cp.add(cp, n);

@@ -55,10 +55,10 @@ double sigma_of_difference(const Uncertainty& a, const Uncertainty& b, bool same
 
 struct PhaseCost {
     MaxPlus matrix = MaxPlus::identity();
-    double kernel_s = 0;     // compute kernels, recompute included
-    double recompute_s = 0;  // of these, run again
-    double flops = 0;        // matrix products, attention counted causally where the kernel is
-    double dispatch_s = 0;   // of the host's path, its own work: without what it waits for the device
+    double kernel_s = 0;         // compute kernels, recompute included
+    double recompute_s = 0;      // of these, run again
+    double recompute_flops = 0;  // of their matrix products, attention counted causally where the kernel is
+    double dispatch_s = 0;       // of the host's path, its own work: without what it waits for the device
     // Collectives inside the stage, by axis: all of it, and what compute waits for.
     struct Communication {
         double total_s = 0;

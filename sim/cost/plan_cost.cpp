@@ -136,8 +136,8 @@ PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
             same ? same
                  : std::make_shared<StageCostSet>(make_stage(static_cast<int>(s), *shapes_[s], segments[s])));
     }
-    if (environment.graph.tied_embeddings && plan.mesh.pp > 1) {
-        const double bytes = static_cast<double>(environment.graph.tied_parameters) / plan.mesh.tp * 4.0;
+    if (const std::int64_t shared = environment.graph.shared_by_ends(); shared > 0 && plan.mesh.pp > 1) {
+        const double bytes = static_cast<double>(shared) / plan.mesh.tp * 4.0;
         tied_ = transfer(Axis::Pp, CollectiveKind::AllReduce, bytes, links_.back(), 0);
     }
     if (placement_.world() > 1) {
@@ -214,6 +214,7 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
 
     if (plan_.mesh.pp == 1 && s + 1 == plan_.stage_count())
         c.dense_parameters -= shared_table_parameters(environment_.graph, shape.shape);
+    c.dense_parameters += mtp_table_parameters(environment_.graph, spec, shape.shape);
 
     const UpdateTraffic traffic = update_traffic(plan_, c.dense_parameters, c.expert_parameters);
     // What is offloaded is updated where it lies (DeepSpeed's DeepSpeedCPUAdam, csrc/adam/cpu_adam_impl.cpp;

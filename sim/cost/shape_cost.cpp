@@ -51,7 +51,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(k.sharded.scatters);
     add(k.overlap_tp);
     add(k.launch_blocking);
-    add(k.parameter_bytes);
+    add_real(k.parameter_bytes);
     add(k.gradient_bytes);
     add_real(k.gather_copy_bytes);
     add_real(k.reduce_copy_bytes);
@@ -97,8 +97,7 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
     key.launch_blocking = defaults.launch_blocking;
     key.gather_copy_bytes = defaults.gather_copy_bytes;
     key.reduce_copy_bytes = defaults.reduce_copy_bytes;
-    // FSDP gathers in the compute precision (mixed_precision.param_dtype), whatever it stores.
-    key.parameter_bytes = bytes_per_element(plan.precision.compute);
+    key.parameter_bytes = gathered_parameter_bytes(plan);
     key.gradient_bytes = bytes_per_element(plan.precision.gradient_reduce);
     key.node_group = node_group;
     key.host = defaults.host;
@@ -170,10 +169,30 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     return result;
 }
 
+namespace {
+
+// Of tables with `parameters` in all, padded and split.
+double local_table(const LayerGraph& graph, const WorkShape& shape, std::int64_t parameters) {
+    const auto rows = static_cast<double>(shape.padded_vocab > 0 ? shape.padded_vocab : graph.vocab);
+    return rows * static_cast<double>(parameters / graph.vocab) / shape.tp;
+}
+
+}  // namespace
+
 double shared_table_parameters(const LayerGraph& graph, const WorkShape& shape) {
     if (!graph.tied_embeddings || graph.vocab <= 0) return 0;
-    const auto rows = static_cast<double>(shape.padded_vocab > 0 ? shape.padded_vocab : graph.vocab);
-    return rows * static_cast<double>(graph.tied_parameters / graph.vocab) / shape.tp;
+    return local_table(graph, shape, graph.tied_parameters);
+}
+
+double mtp_table_parameters(const LayerGraph& graph, const StageSpec& stage, const WorkShape& shape) {
+    if (graph.mtp_table_parameters == 0 || graph.vocab <= 0) return 0;
+    bool looks_up = false, holds = false;
+    for (int i = stage.first_layer; i < stage.last_layer; ++i) {
+        const LayerRole role = graph.layer(i).role;
+        looks_up |= role == LayerRole::Other;
+        holds |= role == LayerRole::Embedding || (role == LayerRole::Head && graph.tied_embeddings);
+    }
+    return looks_up && !holds ? local_table(graph, shape, graph.mtp_table_parameters) : 0;
 }
 
 RankPlacement place_plan(const Cluster& cluster, const ParallelPlan& plan) {

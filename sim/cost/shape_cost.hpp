@@ -31,7 +31,8 @@ struct ShapeKey {
     GroupPlacement tp, cp, ep, etp, shard, replica, expert_shard, expert_replica;
     ShardedLayers sharded;
     bool overlap_tp = false, launch_blocking = false;
-    int parameter_bytes = 2, gradient_bytes = 4;
+    double parameter_bytes = 2;
+    int gradient_bytes = 4;
     double gather_copy_bytes = 0, reduce_copy_bytes = 0;
     int node_group = 0;
     HostCode host = HostCode::Kernels;
@@ -55,6 +56,9 @@ class ShapeCostCache {
 
 // Parameters on one rank of the table that embedding and head share: one tensor where a rank holds both.
 double shared_table_parameters(const LayerGraph& graph, const WorkShape& shape);
+// Of the table that a stage of multi-token-prediction modules holds beside its layers, one rank's
+// (LayerGraph::mtp_table_parameters); 0 where the embedding, or a head tied to it, is one of them.
+double mtp_table_parameters(const LayerGraph& graph, const StageSpec& stage, const WorkShape& shape);
 
 // The degrees and the rank order of a plan on a cluster. CHECKs that check_plan has passed.
 RankPlacement place_plan(const Cluster& cluster, const ParallelPlan& plan);

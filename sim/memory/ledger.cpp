@@ -174,6 +174,7 @@ void add_layers(const LayerGraph& graph, const ParallelPlan& plan, const PlanCos
             } else {
                 f.largest_block = std::max(f.largest_block, parameters);
             }
+            f.quantised += static_cast<double>(w.quantised_parameters);
             f.largest_weight = std::max(f.largest_weight, static_cast<double>(w.largest_weight));
         }
     }
@@ -308,12 +309,14 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
             if (bytes > 0) m.addends.push_back({name, bytes, std::move(formula)});
         };
         add("gradient buckets", n.buckets, fmt::format("{:.4g} B in flight", n.buckets));
+        add("quantised weights", n.quantised_weights,
+            fmt::format("casts of {:.6g} parameters for fp8 products", f.quantised));
         if (n.at_step) {
             add("optimizer temporaries", n.step, "of the optimizer's step");
         } else {
             add("gathered parameters", n.gathered,
-                fmt::format("{} B x (2 layers of {:.6g} + {:.6g} parameters)",
-                            bytes_per_element(plan.precision.compute), f.largest_block, f.outside_blocks));
+                fmt::format("{} B x (2 layers of {:.6g} + {:.6g} parameters)", gathered_parameter_bytes(plan),
+                            f.largest_block, f.outside_blocks));
             add("unsharded gradients", n.unsharded_gradients,
                 fmt::format("of a layer of {:.6g} parameters", f.largest_block));
             add("synchronisation buffers", f.sync_buffers, "of gradient_sync '" + plan.gradient_sync + "'");
@@ -355,7 +358,8 @@ void add_memory_curves(const Environment& environment, const ParallelPlan& plan,
         const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
         const RankFootprint& footprint = base.ranks[static_cast<std::size_t>(r)];
         const RankMemory n = rank_memory(plan, footprint);
-        const auto states = static_cast<std::int64_t>(n.states.device() + n.buckets + footprint.sync_buffers);
+        const auto states = static_cast<std::int64_t>(n.states.device() + n.buckets + n.quantised_weights +
+                                                      footprint.sync_buffers);
         const std::vector<std::uint32_t> last = last_chunks(program, schedule.stages);
         double activations = 0, stash = 0;
         std::vector<int> owed(static_cast<std::size_t>(schedule.stages), 0);  // weight gradients to come

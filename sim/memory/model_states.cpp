@@ -30,9 +30,7 @@ Element element_bytes(const ParallelPlan& plan) {
     const PrecisionSpec& p = plan.precision;
     Element b{};
     b.parameter = bytes_per_element(p.parameters);
-    b.gathered = keeps_gathered(plan) && !p.autocast
-                     ? bytes_per_element(p.compute == Precision::Fp8 ? Precision::Bf16 : p.compute)
-                     : 0;
+    b.gathered = keeps_gathered(plan) && !p.autocast ? gathered_parameter_bytes(plan) : 0;
     b.gradient = p.gradient_fp32 ? 4 : bytes_per_element(p.parameters);
     if (fsdp_in_pipeline(plan)) b.gradient = bytes_per_element(p.gradient_reduce);
     b.master = p.master_weights && p.parameters != Precision::Fp32 && p.parameters != Precision::Tf32 ? 4 : 0;
@@ -109,6 +107,12 @@ std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double d
     add("master weights", bytes.master, b.master * on_device, 1);
     add("optimizer states", bytes.optimizer, b.states * on_device, 1);
     return addends;
+}
+
+double gathered_parameter_bytes(const ParallelPlan& plan) {
+    const Precision compute = plan.precision.compute;
+    return framework_defaults(plan.framework).fp8_parameters ? bytes_per_element(compute)
+                                                             : activation_bytes(compute);
 }
 
 double updated_parameters(const ParallelPlan& plan, double dense, double expert) {

@@ -28,6 +28,11 @@ double offloaded_bytes(const ParallelPlan& plan, double dense, double expert);
 // The same with names and formulas.
 std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double dense, double expert);
 
+// Of a parameter that FSDP or ZeRO-3 has gathered: in the precision of activations, whatever it stores
+// (mixed_precision.param_dtype). fp8 modules cast what was gathered (torchtitan's train_configs leave
+// float8's enable_fsdp_float8_all_gather off), but for frameworks with fp8 parameters.
+double gathered_parameter_bytes(const ParallelPlan& plan);
+
 // What one update of a rank's share moves.
 struct UpdateTraffic {
     double optimizer_bytes = 0;      // read and written in device memory

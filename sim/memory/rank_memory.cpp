@@ -56,6 +56,7 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
     if (flattens && !d.gradient_buffer) {
         m.buckets = std::min(d.buckets_in_flight * bucket_bytes(plan), (f.dense + f.expert) * 4.0);
     }
+    m.quantised_weights = d.quantised_weight_bytes * f.quantised;
     const bool whole = fsdp_in_pipeline(plan);  // parameters and gradients are
     if (plan.zero_stage == 2 && !f.executor && !whole)
         m.unsharded_gradients =
@@ -65,7 +66,7 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
         // pass (torch/distributed/fsdp: the root is not resharded after the forward).
         const double live = d.live_parameters > 0 ? std::min(d.live_parameters, f.dense + f.expert)
                                                   : 2 * f.largest_block + f.outside_blocks;
-        m.gathered = live * bytes_per_element(plan.precision.compute);
+        m.gathered = live * gathered_parameter_bytes(plan);
         m.unsharded_gradients = f.largest_block * bytes_per_element(plan.precision.gradient_reduce);
     }
     const double updated = updated_parameters(plan, f.dense, f.expert);
@@ -82,7 +83,8 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
         m.allocated += bytes;
         blocks += in_blocks(bytes);
     };
-    for (const double bytes : {m.states.parameters, m.states.master, m.states.optimizer, m.buckets})
+    for (const double bytes :
+         {m.states.parameters, m.states.master, m.states.optimizer, m.buckets, m.quantised_weights})
         add(bytes);
     if (m.holds_gradients) add(m.states.gradients);
     const double before = blocks;
@@ -111,8 +113,7 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
     if (d.stream_pools && plan.zero_stage == 3) {
         // Gathers and reduced gradients come from the pools of their own streams, which no other stream's
         // tensors use: the flat output of the root's gather and of the layer after it, and the gradients.
-        m.reserved +=
-            in_blocks((f.outside_blocks + f.largest_block) * bytes_per_element(plan.precision.compute));
+        m.reserved += in_blocks((f.outside_blocks + f.largest_block) * gathered_parameter_bytes(plan));
         if (!m.holds_gradients) m.reserved += in_blocks(m.states.gradients);
     }
     m.cached = m.reserved - blocks;

@@ -10,6 +10,7 @@ namespace tw {
 // Of a rank, whatever the ZeRO stage.
 struct RankFootprint {
     double dense = 0, expert = 0;  // parameters
+    double quantised = 0;          // of both, parameters of modules in fp8
     double largest_block = 0;      // parameters of the largest layer that is gathered by itself
     double outside_blocks = 0;     // parameters of embeddings and heads
     double largest_weight = 0;     // parameters of the largest tensor
@@ -31,6 +32,7 @@ struct RankMemory {
     bool at_step = false;                          // the peak is the optimizer's step
     bool holds_gradients = true;                   // at the peak
     double buckets = 0;                            // of gradients being sent
+    double quantised_weights = 0;                  // casts of weights, kept from microbatch to microbatch
     double gathered = 0, unsharded_gradients = 0;  // ZeRO-3; at the dynamic peak
     double step = 0;                               // allocated by the step
     double allocated = 0;

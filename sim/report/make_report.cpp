@@ -147,14 +147,8 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     report.flop_convention = graph.causal ? "Megatron: causal attention halved, head included, 3 x forward"
                                           : "Megatron: full attention, head included, 3 x forward";
     double recomputed_flops = 0;
-    for (int s = 0; s < costs.stages(); ++s) {
-        const StageCostSet& c = costs.stage(s);
-        recomputed_flops +=
-            std::max(0.0, c.backward.flops - c.backward_input.flops - c.backward_weight.flops);
-        if (c.backward.recompute_s > 0 && c.backward.kernel_s > 0) {
-            recomputed_flops += std::max(0.0, c.backward.flops - 2.0 * c.forward.flops);
-        }
-    }
+    for (int s = 0; s < costs.stages(); ++s)
+        recomputed_flops += costs.stage(s).backward.recompute_flops;
     report.hardware_flops = report.model_flops + recomputed_flops * static_cast<double>(plan.microbatches) *
                                                      plan.mesh.dp * plan.mesh.tp * plan.mesh.cp;
     const double peak = environment.peak(plan.precision.compute).value;

@@ -165,6 +165,23 @@ TEST(TransformerWork, RingExchangesKeysAndValues) {
 }
 
 // All ranks' cores together do the work of one rank's.
+// A checkpointed core holds its exchanges (Megatron-LM core/transformer/attention.py,
+// _checkpointed_attention_forward): c - 1 of a ring, or both all-to-alls.
+TEST(TransformerWork, SelectiveRecomputeExchangesAgain) {
+    WorkShape shape;
+    shape.cp = 4;
+    for (const auto kind : {WorkShape::Cp::Ring, WorkShape::Cp::AllToAll}) {
+        shape.cp_kind = kind;
+        int exchanges = 0;
+        for (const Op& op : block("llama3-8b", shape).forward) {
+            if (!std::holds_alternative<CollectiveOp>(op.body)) continue;
+            ++exchanges;
+            EXPECT_EQ(op.recompute, RecomputeLevel::Selective) << op.name;
+        }
+        EXPECT_EQ(exchanges, kind == WorkShape::Cp::Ring ? 3 : 2);
+    }
+}
+
 TEST(TransformerWork, ContextParallelismSplitsTheCore) {
     const auto flops = [](const LayerWork& w) {
         double sum = 0;
@@ -409,10 +426,10 @@ TEST(LayerModel, WorkIsCheap) {
     shape.ep = 4;
     shape.sequence_parallel = true;
     const auto start = std::chrono::steady_clock::now();
-    double sum = 0;
+    std::int64_t sum = 0;
     for (int i = 0; i < 2000; ++i) {
         shape.microbatch = 1 + i % 8;
-        sum += graph.layer(1).model->work(shape).output_bytes;
+        sum += graph.layer(1).model->work(shape).largest_weight;
     }
     const double us =
         std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / 2000;

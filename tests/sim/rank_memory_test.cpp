@@ -145,5 +145,41 @@ TEST(DeviceOverhead, ProcessorsHoldTheProcess) {
     EXPECT_DOUBLE_EQ(m.device, m.reserved + 29e6);
 }
 
+// Transformer Engine keeps a weight's casts for the forward and for the input gradient from the first
+// microbatch on; NeMo's recipes hold them instead of 16 bits, torchao casts anew for every product.
+TEST(RankMemory, QuantisedWeightsLiveBesideTheirParameters) {
+    const Device device = device_of("h100");
+    RankFootprint f;
+    f.dense = 1e9;
+    f.device = &device;
+    f.capacity = as_double(device.memory);
+    for (const auto& [framework, bytes] :
+         {std::pair{"megatron", 1.8e9}, {"nemo", 0.0}, {"torchtitan", 0.0}}) {
+        const ParallelPlan plan = plan_of(framework, Precision::Fp8, 1, 0);
+        f.quantised = 0;
+        const double without = rank_memory(plan, f).allocated;
+        f.quantised = 9e8;
+        const RankMemory m = rank_memory(plan, f);
+        EXPECT_DOUBLE_EQ(m.quantised_weights, bytes) << framework;
+        EXPECT_DOUBLE_EQ(m.allocated - without, bytes) << framework;
+    }
+}
+
+// Modules in fp8 cast what was gathered: 16 bits a parameter.
+TEST(RankMemory, Fp8GathersSixteenBits) {
+    const Device device = device_of("h100");
+    const ParallelPlan plan = plan_of("torchtitan", Precision::Fp8, 8, 3);
+    EXPECT_EQ(gathered_parameter_bytes(plan), 2);
+    EXPECT_EQ(gathered_parameter_bytes(plan_of("torchtitan", Precision::Fp32, 8, 3)), 4);
+    EXPECT_EQ(gathered_parameter_bytes(plan_of("nemo", Precision::Fp8, 8, 3)), 1);  // fp8_param_gather
+    RankFootprint f;
+    f.dense = 8e9;
+    f.largest_block = 2e8;
+    f.outside_blocks = 1e9;
+    f.device = &device;
+    f.capacity = as_double(device.memory);
+    EXPECT_DOUBLE_EQ(rank_memory(plan, f).gathered, 2 * (2 * 2e8 + 1e9));
+}
+
 }  // namespace
 }  // namespace tw

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/families/registry.hpp"
 #include "models/load_model.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/stage_partition.hpp"
@@ -226,6 +227,56 @@ TEST(Simulator, PartsOfARanksTimeAddUpToTheStep) {
     ASSERT_TRUE(report);
     for (const RankReport& rank : report->ranks)
         EXPECT_NEAR(rank.breakdown.total(), report->step_time_s, 0.02 * report->step_time_s) << rank.rank;
+}
+
+// Recomputation adds what runs again and nothing else: a forward of the blocks, or of their attention cores
+// (the backward of a fused core makes its own scores again, which no recomputation does).
+TEST(Simulator, HardwareFlopsCountWhatRunsAgain) {
+    const auto environment = environment_of("gpt3-175b", "a100:1024");
+    DeviceMesh mesh;
+    mesh.tp = 8, mesh.pp = 16, mesh.dp = 8;
+    const double tokens = 192.0 * 8 * 2048, hidden = 12288;
+    const auto again = [&](RecomputeMode mode) {
+        const auto report = Simulator(environment).simulate(plan_of(*environment, mesh, 1, 192, 2048, mode));
+        EXPECT_TRUE(report);
+        return report->hardware_flops - report->model_flops;
+    };
+    const double core = 96 * 4 * tokens * (2048 / 2) * hidden;  // 2 products of causal scores
+    EXPECT_EQ(again(RecomputeMode::None), 0);
+    EXPECT_NEAR(again(RecomputeMode::Selective) / core, 1, 1e-9);
+    EXPECT_NEAR(again(RecomputeMode::Full) / (core + 96 * 2 * tokens * 12 * hidden * hidden), 1, 1e-9);
+}
+
+// A last stage with multi-token prediction holds the embedding's table again, and its gradients are summed
+// with the first stage's.
+TEST(Simulator, MultiTokenPredictionHoldsTheTableAgain) {
+    ModelConfig config = load_model("deepseek-v3").value().config.value();
+    config.mtp_layers = 1;
+    const auto environment =
+        make_environment(build_model(config).value(), load_cluster("h100:16").value()).value();
+    const double table = 129280.0 * 7168;
+    ShapeCostCache shapes;
+    const auto last_stage = [&](DeviceMesh mesh) {
+        const ParallelPlan plan = plan_of(*environment, mesh, 1, 8, 4096);
+        std::vector<std::uint16_t> ranks;
+        for (int s = 0; s < mesh.pp; ++s)
+            ranks.push_back(static_cast<std::uint16_t>(s));
+        const PlanCost costs(*environment, plan, ranks, shapes);
+        const StageSpec& stage = plan.stages.back();
+        double layers = 0;
+        for (int i = stage.first_layer; i < stage.last_layer; ++i) {
+            layers += static_cast<double>(
+                costs.shape(mesh.pp - 1)
+                    .works[static_cast<std::size_t>(environment->graph.layer(i).layer_class)]
+                    .dense_parameters);
+        }
+        return std::pair(costs.stage(mesh.pp - 1).dense_parameters - layers, costs.tied_embeddings().bytes);
+    };
+    DeviceMesh mesh;
+    mesh.dp = mesh.ep = 8, mesh.pp = 2;
+    EXPECT_EQ(last_stage(mesh), std::pair(table, 4 * table));
+    mesh.pp = 1;
+    EXPECT_EQ(last_stage(mesh), std::pair(0.0, 0.0));
 }
 
 }  // namespace
