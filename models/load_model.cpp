@@ -1,5 +1,6 @@
 #include "models/load_model.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/json.hpp"
@@ -78,14 +79,22 @@ Result<LoadedModel> load_model_text(std::string_view text, std::string_view path
     return model;
 }
 
+// "config.json" does, "llama3.1-405b" does not.
+static bool looks_like_path(const std::string& name) {
+    const std::string extension = std::filesystem::path(name).extension().string();
+    return name.find('/') != std::string::npos ||
+           (extension.size() > 1 && std::all_of(extension.begin() + 1, extension.end(), [](char c) {
+                return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+            }));
+}
+
 Result<LoadedModel> load_model(std::string_view name_or_path) {
     const std::string name(name_or_path);
     if (const std::string_view preset = embedded_document("models/" + name + ".json"); !preset.empty()) {
         return load_model_text(preset, name);
     }
-    const bool is_path = name.find('/') != std::string::npos || name.find('.') != std::string::npos;
     std::error_code ec;
-    if (!is_path && !std::filesystem::exists(name, ec)) {
+    if (!looks_like_path(name) && !std::filesystem::exists(name, ec)) {
         return Error{ErrorCode::Usage, "unknown model '" + name + "'", "--model",
                      unknown_name_hint(name, model_names())};
     }
