@@ -35,7 +35,7 @@ struct RankedPlan {
 struct SearchProgress {
     std::int64_t configurations = 0, simulated = 0;
     double best_s = 0;   // 0: nothing feasible yet
-    double bound_s = 0;  // no plan that was not simulated is faster than this
+    double bound_s = 0;  // no plan that was not simulated is faster than this; 0: not known
     // The best so far, best first, as many as were asked for; valid during the call alone, `tied` not yet
     // set.
     const std::vector<RankedPlan>* best = nullptr;
@@ -59,8 +59,10 @@ struct PlanRequest {
 };
 
 struct SearchStatistics {
-    std::int64_t configurations = 0;             // distinct legal plans of the space
-    std::map<std::string, std::int64_t> pruned;  // by rule: "bound", "memory"
+    std::int64_t configurations = 0;  // distinct legal plans of the space
+    // By rule: "bound", "memory", "schedule" (none of its kind is found for the plan). "not reached": of a
+    // search that was cut short.
+    std::map<std::string, std::int64_t> pruned;
     std::int64_t simulated = 0;
     std::int64_t too_long = 0;    // meshes outside the space: more than kMaxSearchedComputes
     bool proven_optimal = false;  // over the configurations

@@ -104,10 +104,10 @@ void Workbench::start_search() {
                 std::string text =
                     fmt::format("{} · {} plans, {} simulated", format_duration(elapsed_s, 2),
                                 format_count(progress.configurations), format_count(progress.simulated));
-                if (progress.best_s > 0)
-                    text += fmt::format(" · best {}, none below {}", format_duration(progress.best_s),
-                                        format_duration(progress.bound_s));
-                const double share = progress.best_s > 0 ? progress.bound_s / progress.best_s : -1;
+                const bool bounded = progress.best_s > 0 && progress.bound_s > 0;
+                if (progress.best_s > 0) text += " · best " + format_duration(progress.best_s);
+                if (bounded) text += ", none below " + format_duration(progress.bound_s);
+                const double share = bounded ? progress.bound_s / progress.best_s : -1;
                 context.progress(std::min(share, 1.0), text);
                 context.post([this, text = QString::fromStdString(text)] {
                     search_text_ = text;
