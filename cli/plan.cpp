@@ -207,13 +207,17 @@ int plan(const PlanOptions& options, Console& console) {
     const Simulator simulator(task->environment);
     const auto found = simulate_found(simulator, *answer);
     if (!found) return console.fail(found.errors());
+    // What cannot be kept is still shown: the search is not made again for it.
+    Status kept = ok();
     if (!options.output.empty()) {
         const Json best = plan_document_to_json(with_plan(task->document, found->front().report.plan));
-        const Status written = console.write(options.output, best.dump(2) + "\n");
-        if (!written) return console.fail(written.errors());
+        kept = console.write(options.output, best.dump(2) + "\n");
     }
-    const int code = interrupted ? exit_code(ErrorCode::Interrupted) : 0;
-    if (options.output == "-") return code;
+    const auto end = [&] {
+        if (!kept) return console.fail(kept.errors());
+        return interrupted ? exit_code(ErrorCode::Interrupted) : 0;
+    };
+    if (options.output == "-") return end();
     if (console.json) {
         Json json = document("plans");
         json["request"] = request;
@@ -225,7 +229,7 @@ int plan(const PlanOptions& options, Console& console) {
         const RankDevices placed = rank_devices(found->front().report.plan, task->document.cluster);
         if (!placed.devices.empty()) json["rank_devices"] = placed.devices;
         console.out_json(json);
-        return code;
+        return end();
     }
     console.out(task_sentence(options, *task) + "\n\n");
     const bool money = task->request.objective == Objective::Money || pareto;
@@ -242,7 +246,7 @@ int plan(const PlanOptions& options, Console& console) {
     const std::string ports =
         rank_devices_sentence(rank_devices(found->front().report.plan, cluster), cluster.groups.front().type);
     if (!ports.empty()) console.out(ports + "\n");
-    return code;
+    return end();
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
     define_train_flags(*commands.back(), flags, true);
     std::vector<std::string> all = {"run"};
     all.insert(all.end(), words.begin(), words.end());
-    Invocation invocation = parse_command_line(commands, all);
+    Invocation invocation = parse_command_line(commands, all, Defaults::None);
     Console& console = invocation.console;
     if (invocation.help) {
         console.out(command_help(*commands.back(), console.out_colour(), "trainwright-exec"));

@@ -90,10 +90,7 @@ ParallelPlan draw_plan(Prng& random, int ranks, const std::vector<std::string>& 
     if (plan.mesh.pp > 1) {
         plan.schedule = schedules[static_cast<std::size_t>(
             random.integer(0, static_cast<std::int64_t>(schedules.size()) - 1))];
-        const GeneratorInfo info = (*find_schedule(plan.schedule))->info();
-        plan.virtual_stages = info.fixed_virtual_stages > 0 ? info.fixed_virtual_stages
-                              : info.virtual_stages         ? 2
-                                                            : 1;
+        plan.virtual_stages = own_virtual_stages((*find_schedule(plan.schedule))->info());
     }
     plan.microbatch = pick(random, std::array<std::int64_t, 4>{1, 2, 4, 8});
     plan.microbatches = pick(random, std::array<std::int64_t, 5>{1, 2, 4, 8, 16});

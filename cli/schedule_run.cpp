@@ -82,12 +82,6 @@ void speak_in_flags(Error& error) {
     }
 }
 
-// What a schedule is made for: its own number, two where it may hold several, else one.
-int default_virtual_stages(const GeneratorInfo& info) {
-    if (info.fixed_virtual_stages > 0) return info.fixed_virtual_stages;
-    return info.virtual_stages ? 2 : 1;
-}
-
 std::string boundary_sentence(StepBoundary boundary) {
     switch (boundary) {
         case StepBoundary::Barrier:
@@ -116,7 +110,7 @@ Result<ScheduleRun> run_registered(const ScheduleOptions& options) {
     run.info = (*generator)->info();
     run.shape = options.shape;
     run.shape.vertical_sync = options.vertical_sync;
-    if (run.shape.virtual_stages == 0) run.shape.virtual_stages = default_virtual_stages(run.info);
+    if (run.shape.virtual_stages == 0) run.shape.virtual_stages = own_virtual_stages(run.info);
 
     Errors errors;
     if (run.shape.ranks == 0) missing(errors, "--stages P");

@@ -1,5 +1,7 @@
 // The program from end to end: documents that one command writes are what the next one reads, and both say
 // the same.
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "base/json.hpp"
@@ -167,6 +169,34 @@ TEST(Program, DiffOfAPlanWithItselfIsEmpty) {
     EXPECT_TRUE(schedule) << difference["fields"];
 }
 
+// An order that costs decide stands in the plan: one document has a key more than the other.
+TEST(Program, DiffComparesByKeysAndByModel) {
+    const std::string with_order = scratch("zb-auto.json"), plain = scratch("1f1b.json");
+    const std::string fixed = std::string(kTinyPlan) + " --fix pp=2,mbs=2,recompute=none,schedule=";
+    ASSERT_EQ(run_program(fixed + "zb-auto -o " + with_order).code, 0);
+    ASSERT_EQ(run_program(fixed + "1f1b -o " + plain).code, 0);
+    const auto fields = [](const std::string& first, const std::string& second) {
+        std::map<std::string, std::pair<std::string, std::string>> rows;
+        const json answer = json::parse(run_program("diff " + first + " " + second + " --json").out);
+        for (const json& field : answer["fields"])
+            rows[field["field"]] = {field["first"], field["second"]};
+        return rows;
+    };
+    const auto rows = fields(plain, with_order), back = fields(with_order, plain);
+    ASSERT_TRUE(rows.contains("schedule") && rows.contains("order")) << rows.size();
+    EXPECT_EQ(rows.at("schedule").second, "zb-auto");
+    EXPECT_EQ(rows.at("order"), (std::pair<std::string, std::string>{"-", "2 entries"}));
+    EXPECT_EQ(back.at("order"), (std::pair<std::string, std::string>{"2 entries", "-"}));
+    EXPECT_FALSE(rows.contains(""));
+    json wider = json::parse(test::read_file(TW_SOURCE_DIR "/tests/golden/inputs/tiny.json"));
+    wider["model"]["document"]["vocab"] = 1024;
+    const std::string other = scratch("wider.json");
+    test::write_file(other, wider.dump());
+    const auto models = fields("tiny.json", other);
+    EXPECT_EQ(models.size(), 1U);
+    EXPECT_EQ(models.begin()->first, "model/vocab");
+}
+
 TEST(Program, NothingFeasibleIsExit3AndSaysWhatIsMissing) {
     const ProgramOutput memory = run_program("plan --model llama3-70b --cluster h100:2 --global-batch 8");
     EXPECT_EQ(memory.code, 3);
@@ -274,6 +304,9 @@ TEST(Program, APlanForGpusIsLaunchedOnGpus) {
               0);
     const ProgramOutput file = run_program("launch " + plan + " --to mpirun");
     EXPECT_NE(file.out.find("--backend cuda --transport nccl"), std::string::npos) << file.out << file.err;
+    const ProgramOutput said = run_program("launch " + plan + " --to mpirun --transport nccl");
+    EXPECT_EQ(said.out, file.out) << said.err;
+    EXPECT_EQ(run_program("launch " + plan + " --to mpirun --transport nccl --backend cpu").code, 2);
     const ProgramOutput asked = run_program("launch " + plan + " --to mpirun --backend cpu");
     EXPECT_EQ(asked.out.find("--backend"), std::string::npos) << asked.out << asked.err;
     const ProgramOutput here = run_program("run " + plan + " --steps 1");
