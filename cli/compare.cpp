@@ -49,7 +49,7 @@ Result<Prediction> load_prediction(const std::string& path) {
     SimulateOptions wanted;
     wanted.trace = true;
     auto report = Simulator(plan->environment).simulate(plan->document.plan, wanted);
-    if (!report) return report.errors();
+    if (!report) return in_document(report.errors(), path);
     for (const StageMemory& memory : report->memory) {
         HeldMemory held{memory.rank, memory.rank, {}};
         double named = 0;

@@ -183,9 +183,9 @@ int diff(const DiffOptions& options, Console& console) {
     }
     if (!errors.empty()) return console.fail(errors);
     const auto a = Simulator(first->environment).simulate(first->document.plan);
-    if (!a) return console.fail(a.errors());
+    if (!a) return console.fail(in_document(a.errors(), options.first));
     const auto b = Simulator(second->environment).simulate(second->document.plan);
-    if (!b) return console.fail(b.errors());
+    if (!b) return console.fail(in_document(b.errors(), options.second));
     const std::vector<FieldDifference> fields = field_differences(first->document, second->document);
     if (console.json) {
         console.out_json(difference_to_json(fields, *a, *b));

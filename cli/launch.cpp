@@ -76,11 +76,11 @@ void choose_backend(const Command& command, const Cluster& cluster, TrainFlags& 
     if (flags.backend == "cuda" && !command.given("--transport")) flags.transport = "nccl";
 }
 
-Errors what_cannot_run(const PlanDocument& document) {
+Errors what_cannot_run(const PlanDocument& document, const std::string& path) {
     Errors errors = check_plan(document.graph, document.cluster, document.plan).errors;
     const Errors unsupported = unsupported_by_executor(document.graph, document.plan);
     errors.insert(errors.end(), unsupported.begin(), unsupported.end());
-    return errors;
+    return in_document(std::move(errors), path);
 }
 
 // Runs sbatch; its answer is one line with the job's number.
@@ -125,7 +125,8 @@ int launch(const Command& command, LaunchCommandOptions& options, Console& conso
     if (!trained) keep(trained.errors());
     if (!errors.empty()) return console.fail(errors);
     if (!plan) return console.fail(plan.errors());
-    if (const Errors cannot = what_cannot_run(*plan); !cannot.empty()) return console.fail(cannot);
+    if (const Errors cannot = what_cannot_run(*plan, options.flags.plan); !cannot.empty())
+        return console.fail(cannot);
     keep(without_effect(command, options.flags, plan->plan));
     keep(absent_ranks(trained->faults, world_size(plan->plan)));
     if (!errors.empty()) return console.fail(errors);

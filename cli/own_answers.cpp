@@ -57,7 +57,7 @@ Result<Json> read_answer(std::string_view text, std::string_view filename,
             const auto found = json->find(key);
             if (found == json->end() || (list ? found->is_array() : found->is_object())) continue;
             errors.push_back({ErrorCode::Unreadable, list ? "expected a list" : "expected an object",
-                              fmt::format("{}#/{}", filename, key), ""});
+                              fmt::format("{}: /{}", filename, key), ""});
         }
     };
     check(lists, true);

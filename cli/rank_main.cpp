@@ -109,7 +109,7 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
     const Result<PlanDocument> document = load_plan_document(flags.plan);
     if (!document) return console.fail(document.errors());
     if (Errors errors = unsupported_by_executor(document->graph, document->plan); !errors.empty())
-        return console.fail(errors);
+        return console.fail(in_document(std::move(errors), flags.plan));
 
     BackendOptions wanted;
     wanted.threads = options->threads;

@@ -50,13 +50,15 @@ Errors checkpoints_of_earlier_run(const TrainFlags& flags) {
              fmt::format("--resume {} goes on with that run; or another folder", folder)}};
 }
 
-Errors check_before_launch(const PlanDocument& document, const TrainOptions& options) {
+Errors check_before_launch(const PlanDocument& document, const TrainOptions& options,
+                           const std::string& path) {
     PlanCheck check = check_plan(document.graph, document.cluster, document.plan);
     const Errors unsupported = unsupported_by_executor(document.graph, document.plan);
     check.errors.insert(check.errors.end(), unsupported.begin(), unsupported.end());
+    Errors errors = in_document(std::move(check.errors), path);
     const Errors asked = unsupported_options(document, options);
-    check.errors.insert(check.errors.end(), asked.begin(), asked.end());
-    return check.errors;
+    errors.insert(errors.end(), asked.begin(), asked.end());
+    return errors;
 }
 
 // What no layout makes smaller: one copy of the weights, their gradients and the optimizer's states, on one
@@ -136,7 +138,7 @@ int run(const Command& command, RunCommandOptions& options, Console& console) {
                               "trainwright plan -o plan.json, then trainwright run plan.json"}});
     const Result<PlanDocument> document = load_plan_document(flags.plan);
     if (!document) return console.fail(document.errors());
-    if (const Errors errors = check_before_launch(*document, *parsed); !errors.empty())
+    if (const Errors errors = check_before_launch(*document, *parsed, flags.plan); !errors.empty())
         return console.fail(errors);
     if (const Errors errors = too_large_for_this_machine(*document, flags); !errors.empty())
         return console.fail(errors);

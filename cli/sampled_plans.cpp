@@ -70,7 +70,8 @@ Result<Cluster> cluster_for(const ProfileDocument& profile, const std::string& p
     return cluster_of_document(crowded, path, ranks);
 }
 
-bool draw_mesh(Prng& random, int ranks, ParallelPlan& plan) {
+// `ranks`: a power of two.
+void draw_mesh(Prng& random, int ranks, ParallelPlan& plan) {
     plan.mesh = {};
     int left = ranks;
     while (left > 1) {
@@ -78,7 +79,6 @@ bool draw_mesh(Prng& random, int ranks, ParallelPlan& plan) {
         (axis == 0 ? plan.mesh.dp : axis == 1 ? plan.mesh.tp : plan.mesh.pp) *= 2;
         left /= 2;
     }
-    return left == 1;
 }
 
 ParallelPlan draw_plan(Prng& random, int ranks, const std::vector<std::string>& schedules) {

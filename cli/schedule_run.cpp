@@ -94,10 +94,6 @@ std::string boundary_sentence(StepBoundary boundary) {
     return {};
 }
 
-bool is_file(const std::string& name) {
-    return name.ends_with(".csv") || name.find('/') != std::string::npos;
-}
-
 void missing(Errors& errors, const char* option) {
     errors.push_back({ErrorCode::Usage, std::string(option) + " is missing", "schedule",
                       "a schedule's name needs it, a file does not"});
@@ -177,6 +173,10 @@ Result<ScheduleRun> run_file(const ScheduleOptions& options) {
 
 }  // namespace
 
+bool is_schedule_file(const std::string& name) {
+    return name.ends_with(".csv") || name.find('/') != std::string::npos;
+}
+
 Result<UnitStageCosts> stage_times(const ScheduleOptions& options) {
     Errors errors;
     UnitStageCosts costs;
@@ -206,7 +206,7 @@ Result<UnitStageCosts> stage_times(const ScheduleOptions& options) {
 }
 
 Result<ScheduleRun> run_schedule(const ScheduleOptions& options) {
-    return is_file(options.name) ? run_file(options) : run_registered(options);
+    return is_schedule_file(options.name) ? run_file(options) : run_registered(options);
 }
 
 Json schedule_to_json(const ScheduleRun& run) {

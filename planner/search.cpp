@@ -427,7 +427,7 @@ class BestFirst {
         std::int64_t others = statistics_.simulated;
         for (const auto& [rule, count] : statistics_.pruned)
             others += count;
-        statistics_.pruned[statistics_.interrupted ? "not reached" : "bound"] +=
+        statistics_.pruned[statistics_.interrupted ? std::string(kNotReached) : "bound"] +=
             statistics_.configurations - others;
         statistics_.wall_s = elapsed();
         answer.plans = best_.take();

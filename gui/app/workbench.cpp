@@ -127,7 +127,8 @@ void Workbench::start_search() {
                 };
             auto shared = std::make_shared<FoundPlans>(std::move(*found));
             return [this, shared] {
-                search_text_ = QString::fromStdString(search_sentence(shared->statistics));
+                search_text_ =
+                    QString::fromStdString(search_sentence(shared->statistics, !shared->plans.empty()));
                 for (const std::string& reason : shared->missing)
                     report({Problem::Severity::Error,
                             "search",

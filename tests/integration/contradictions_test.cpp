@@ -50,6 +50,8 @@ TEST(Contradictions, OptionsThatDoNothingAreRefused) {
         {"launch tiny.json --to slurm --time 1-", "--time: '1-' is no time limit of Slurm"},
         {"schedule 1f1b -p 2 -m 4 --group 2", "--group: groups of microbatches belong to interleaved"},
         {"schedule order.csv -p 4", "--stages: the file says how many"},
+        {"schedule ./order.csv -m 4", "--microbatches: the file says how many"},
+        {"schedule ./order --virtual 2", "--virtual: the file says how many"},
         {"schedule 1f1b -p 2 -m 2 --text --csv", "--text, --csv all write to stdout"},
         {"schedule 1f1b -p 2 -m 2 --text --json", "--text, --json all write to stdout"},
         {"simulate tiny.json --timeline --json", "--timeline, --json all write to stdout"},

@@ -1,5 +1,6 @@
 // The program from end to end: documents that one command writes are what the next one reads, and both say
 // the same.
+#include <filesystem>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -115,6 +116,13 @@ TEST(Program, PicturesAndTracesAreWritten) {
     EXPECT_EQ(drawn.out.rfind("<svg", 0), 0U);
 }
 
+// The largest group of a profile may span nodes: what is drawn says so, the title does not claim otherwise.
+TEST(Program, CollectivesOfAProfileAreDrawnWithTheirNodes) {
+    const ProgramOutput drawn = run_program("profile show h100 --svg -");
+    ASSERT_EQ(drawn.code, 0) << drawn.err;
+    EXPECT_NE(drawn.out.find(">Collectives of the largest group<"), std::string::npos);
+}
+
 TEST(Program, ASlowRankSlowsTheStep) {
     const ProgramOutput output = run_program("simulate tiny.json --scenario scenario.json --json");
     ASSERT_EQ(output.code, 0) << output.err;
@@ -154,6 +162,39 @@ TEST(Program, ExplainRanksTheNeighbours) {
     ASSERT_GE(answer["hardware"].size(), 3U);
     for (const json& change : answer["hardware"])
         EXPECT_LE(change["step_time_change"].get<double>(), 0.01) << change;
+}
+
+// What a rule refuses of a document names the file and the member.
+TEST(Program, RefusedPlansNameTheirPlace) {
+    for (const std::string command : {"check", "simulate", "run", "explain", "launch --to mpirun"}) {
+        const ProgramOutput output = run_program(command + " illegal.json");
+        EXPECT_EQ(output.code, 5) << command;
+        for (const char* place :
+             {"error: illegal.json: /plan/mesh/tp: num_attention_heads 4 is not a multiple",
+              "error: illegal.json: /plan/virtual_stages: interleaved needs"})
+            EXPECT_NE(output.err.find(place), std::string::npos) << command << ": " << output.err;
+    }
+    const ProgramOutput piped = run_program("check - < illegal.json");
+    EXPECT_NE(piped.err.find("error: <stdin>: /plan/mesh/tp: "), std::string::npos) << piped.err;
+    const ProgramOutput megatron = run_program("check illegal.json --for megatron");
+    EXPECT_NE(megatron.err.find("error: illegal.json: --tensor-model-parallel-size: "), std::string::npos)
+        << megatron.err;
+}
+
+// A folder that cannot be looked into does not hide the rest, nor itself.
+TEST(Program, InspectSaysWhichFolderItCannotSee) {
+    namespace fs = std::filesystem;
+    const fs::path folder = scratch("folders");
+    fs::create_directories(folder / "a");
+    fs::copy_file(TW_SOURCE_DIR "/tests/golden/inputs/tiny.json", folder / "z.json");
+    // Deeper than any path may be long: nobody's rights look into it.
+    const std::string deep = "cd '" + (folder / "a").string() +
+                             "' && n=$(printf '%0200d' 0) && for i in $(seq 25); do mkdir $n && cd $n; done";
+    ASSERT_EQ(std::system(deep.c_str()), 0);
+    const ProgramOutput output = run_program("inspect " + folder.string());
+    EXPECT_EQ(output.code, 5);
+    EXPECT_NE(output.err.find("cannot be looked into: "), std::string::npos) << output.err.substr(0, 300);
+    EXPECT_NE(output.out.find("gpt2-tiny on cpu:2"), std::string::npos) << output.out;
 }
 
 TEST(Program, DiffOfAPlanWithItselfIsEmpty) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/infeasible.hpp"
+#include "planner/search_sentence.hpp"
 #include "tests/planner/planner_fixtures.hpp"
 
 namespace tw {
@@ -267,6 +268,26 @@ TEST(Planner, NamesTheExpertsTensorParallelDegree) {
     ASSERT_TRUE(dense);
     EXPECT_NE(joined(dense->missing).find("no experts to split"), std::string::npos)
         << joined(dense->missing);
+}
+
+TEST(Planner, ASentenceSaysHowASearchWent) {
+    SearchStatistics search;
+    search.configurations = 1203400;
+    search.simulated = 87;
+    search.pruned = {{"bound", 1203300}, {"memory", 13}};
+    search.proven_optimal = true;
+    search.wall_s = 1.2;
+    EXPECT_EQ(
+        search_sentence(search, true),
+        "1,203,400 configurations, 87 simulated; left out: 1,203,300 by bound, 13 by memory. Proven best, "
+        "in 1.20 s.");
+    EXPECT_EQ(search_sentence(search, false).find("best"), std::string::npos);
+    search.pruned = {{"memory", 13}, {std::string(kNotReached), 1203300}};
+    search.proven_optimal = false;
+    search.interrupted = true;
+    EXPECT_EQ(search_sentence(search, true),
+              "1,203,400 configurations, 87 simulated; left out: 13 by memory; 1,203,300 not reached. Cut "
+              "short after 1.20 s.");
 }
 
 // By memory, nothing is known of the times of what is left.
