@@ -11,6 +11,7 @@
 #include "gui/worker/tasks.hpp"
 #include "models/hardware/cluster_json.hpp"
 #include "models/hardware/profile_document.hpp"
+#include "planner/search_sentence.hpp"
 
 namespace tw::gui {
 namespace {

@@ -188,9 +188,10 @@ TEST(Program, InspectSaysWhichFolderItCannotSee) {
     fs::create_directories(folder / "a");
     fs::copy_file(TW_SOURCE_DIR "/tests/golden/inputs/tiny.json", folder / "z.json");
     // Deeper than any path may be long: nobody's rights look into it.
-    const std::string deep = "cd '" + (folder / "a").string() +
-                             "' && n=$(printf '%0200d' 0) && for i in $(seq 25); do mkdir $n && cd $n; done";
-    ASSERT_EQ(std::system(deep.c_str()), 0);
+    const std::string script = scratch("deep.sh");
+    test::write_file(script, "cd '" + (folder / "a").string() +
+                                 "'\nn=$(printf '%0200d' 0)\nfor i in {1..25}; do mkdir $n && cd $n; done\n");
+    ASSERT_EQ(std::system(("bash " + script).c_str()), 0);
     const ProgramOutput output = run_program("inspect " + folder.string());
     EXPECT_EQ(output.code, 5);
     EXPECT_NE(output.err.find("cannot be looked into: "), std::string::npos) << output.err.substr(0, 300);
