@@ -28,7 +28,7 @@ int check(const CheckOptions& options, Console& console) {
     }
     for (const std::string& warning : result.warnings)
         console.warn(warning);
-    if (!result.errors.empty()) return console.fail(result.errors);
+    if (!result.errors.empty()) return console.fail(in_document(result.errors, options.plan));
     console.out(plan->model_name + " " + summary(plan->plan) + ": legal for " + options.framework + "\n");
     return 0;
 }

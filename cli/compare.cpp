@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -48,7 +49,7 @@ Result<Prediction> load_prediction(const std::string& path) {
     SimulateOptions wanted;
     wanted.trace = true;
     auto report = Simulator(plan->environment).simulate(plan->document.plan, wanted);
-    if (!report) return report.errors();
+    if (!report) return in_document(report.errors(), path);
     for (const StageMemory& memory : report->memory) {
         HeldMemory held{memory.rank, memory.rank, {}};
         double named = 0;
@@ -290,6 +291,11 @@ int compare(const CompareCommandOptions& options, Console& console) {
     return c.within ? 0 : exit_code(ErrorCode::Tolerance);
 }
 
+// What one of the two comparisons takes and the other does not.
+constexpr std::array<std::string_view, 6> kOfTraces = {"PREDICTED", "MEASURED",    "--svg",
+                                                       "--zoom",    "--tolerance", "--skip-steps"};
+constexpr std::array<std::string_view, 4> kOfPlans = {"--ranks", "--each", "--seed", "--output"};
+
 }  // namespace
 
 void define_compare(Command& command) {
@@ -328,8 +334,14 @@ void define_compare(Command& command) {
                     "with both timelines in one picture");
     command.example("compare --plans 20 --profile my.profile.json -o predicted-vs-run.md",
                     "how well this machine's profile predicts plans that nobody chose");
-    command.run([&options](Console& console) {
-        if (options.plans.plans > 0 || !options.plans.profile.empty()) {
+    command.run([&command, &options](Console& console) {
+        // A default of the environment or of a configuration does not choose between the two.
+        const bool draws = command.typed("--plans") || command.typed("--profile");
+        if (const Errors unused = draws ? command.unused(kOfTraces, "beside --plans")
+                                        : command.unused(kOfPlans, "without --plans or --profile");
+            !unused.empty())
+            return console.fail(unused);
+        if (draws) {
             if (options.plans.profile.empty())
                 return console.fail({{ErrorCode::Usage, "no profile predicts the plans", "--profile",
                                       "trainwright profile -o my.profile.json"}});

@@ -14,6 +14,7 @@
 #include "base/si_format.hpp"
 #include "cli/common/interrupt.hpp"
 #include "cli/common/load_plan.hpp"
+#include "cli/common/scratch_folder.hpp"
 #include "cli/core_watch.hpp"
 #include "cli/sampled_plans.hpp"
 #include "cli/start_ranks.hpp"
@@ -36,23 +37,6 @@ constexpr int kWarmUp = 2;
 // the second; bubbles in points; memory; more ranks than cores.
 constexpr double kMedianTarget = 0.05, kWorstTarget = 0.15, kBubbleTarget = 0.03, kMemoryTarget = 0.02,
                  kCrowdedTarget = 0.20;
-
-class ScratchFolder {
-  public:
-    ScratchFolder() : path_(fs::temp_directory_path() / fmt::format("trainwright-compare-{}", getpid())) {
-        fs::create_directories(path_);
-    }
-    ~ScratchFolder() {
-        std::error_code ignored;
-        fs::remove_all(path_, ignored);
-    }
-    ScratchFolder(const ScratchFolder&) = delete;
-    ScratchFolder& operator=(const ScratchFolder&) = delete;
-    [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
-
-  private:
-    fs::path path_;
-};
 
 struct Row {
     std::string model, plan;
@@ -297,13 +281,13 @@ std::vector<std::string> verdict_lines(const Verdict& v, const std::vector<Row>&
 }
 
 std::string markdown(const std::vector<Row>& rows, const Verdict& v, const MeasuredEnvironment& e,
-                     std::uint64_t seed) {
+                     const std::string& drawn_by) {
     std::string text = "# Predicted and run, on processors\n\n";
     text += fmt::format(
-        "{} plans drawn by the hash of the profile ({:016x}), predicted from it and run twice by the "
+        "{} plans drawn {}, predicted from it and run twice by the "
         "executor on the "
         "same machine: {}, {} cores. Profile of {}: {}.\n\nWritten by `trainwright compare --plans {}`.\n\n",
-        rows.size(), seed, e.processor, e.cores, e.date, e.noise_verdict, rows.size());
+        rows.size(), drawn_by, e.processor, e.cores, e.date, e.noise_verdict, rows.size());
     const auto taken = std::count_if(rows.begin(), rows.end(), [](const Row& r) { return r.others > 0.1; });
     text +=
         "*slower*: how much longer a small product of the profiler, timed on each core 40 times a second, "
@@ -394,32 +378,41 @@ int compare_plans(const ComparePlansOptions& options, Console& console) {
     frozen.samples.clear();
     draw.seed = options.seed >= 0 ? static_cast<std::uint64_t>(options.seed)
                                   : hash_text(profile_document_text(frozen));
+    const std::string drawn_by = options.seed >= 0
+                                     ? fmt::format("with seed {}", options.seed)
+                                     : fmt::format("by the hash of the profile ({:016x})", draw.seed);
     const auto plans = draw_plans(draw, fs::absolute(options.profile).string());
     if (!plans) return console.fail(plans.errors());
     const InterruptGuard interrupt;
-    const ScratchFolder scratch;
+    const auto scratch = ScratchFolder::create("compare");
+    if (!scratch) return console.fail(scratch.errors());
     CoreWatch watch;
     std::vector<Row> rows;
+    Errors stopped;  // what has been measured until then is shown all the same
     for (const PlanDocument& plan : *plans) {
-        auto row = PlanRun(plan, scratch, profile->environment->cores, watch, interrupt.flag())
+        auto row = PlanRun(plan, **scratch, profile->environment->cores, watch, interrupt.flag())
                        .compare(options.seconds_each);
-        if (!row) return console.fail(row.errors());
+        if (!row) {
+            stopped = row.errors();
+            break;
+        }
         rows.push_back(std::move(*row));
         const Row& r = rows.back();
         console.note(fmt::format(
-            "{:>2}/{} {:<34} {:<36} {:>9} {:>9} {:>8} ±{:.1f} %  bubble {:.1f}/{:.1f}  memory {}{}\n",
+            "{:>2}/{} {:<34} {:<36} {:>9} {:>9} {:>8} ±{:.1f} %  bubble {:.1f}/{:.1f}  memory {}{}",
             rows.size(), plans->size(), r.model, r.plan, format_duration(r.predicted_s),
             format_duration(r.measured_s), signed_percent(r.step_error()), 100 * r.spread,
             100 * r.predicted_bubble, 100 * r.measured_bubble, signed_percent(r.memory_error()),
             fmt::format("  slower {:.2f}, others {:.2f}", r.slower, r.others)));
     }
+    if (rows.empty() && !stopped.empty()) return console.fail(stopped);
     for (Row& row : rows)
         row.note_pace(watch);
     const Verdict verdict = judge(rows);
     if (!options.output.empty()) {
         const Status written =
-            console.write(options.output, markdown(rows, verdict, *profile->environment, draw.seed));
-        if (!written) return console.fail(written.errors());
+            console.write(options.output, markdown(rows, verdict, *profile->environment, drawn_by));
+        if (!written) stopped.insert(stopped.end(), written.errors().begin(), written.errors().end());
     }
     if (console.json) {
         console.out_json(to_json(rows, verdict, draw.seed));
@@ -438,6 +431,7 @@ int compare_plans(const ComparePlansOptions& options, Console& console) {
         for (const std::string& line : verdict_lines(verdict, rows))
             console.out(line + "\n");
     }
+    if (!stopped.empty()) return console.fail(stopped);
     return verdict.met() ? 0 : exit_code(ErrorCode::Tolerance);
 }
 

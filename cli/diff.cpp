@@ -1,8 +1,11 @@
+#include <array>
+
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/load_plan.hpp"
+#include "models/hardware/cluster_json.hpp"
 #include "planner/explain/breakdown.hpp"
 
 namespace tw::cli {
@@ -25,14 +28,14 @@ std::string shown(const Json& value) {
 void compare(const Json& first, const Json& second, const std::string& path,
              std::vector<FieldDifference>& found) {
     if (first == second) return;
-    const bool same_shape =
-        first.is_structured() && first.type() == second.type() && first.size() == second.size();
-    if (!same_shape) {
+    const bool objects = first.is_object() && second.is_object();
+    const bool arrays = first.is_array() && second.is_array() && first.size() == second.size();
+    if (!objects && !arrays) {
         found.push_back({path, shown(first), shown(second)});
         return;
     }
     const auto below = [&](const std::string& name) { return path.empty() ? name : path + "/" + name; };
-    if (first.is_array()) {
+    if (arrays) {
         for (std::size_t i = 0; i < first.size(); ++i)
             compare(first[i], second[i], below(std::to_string(i)), found);
         return;
@@ -45,17 +48,42 @@ void compare(const Json& first, const Json& second, const std::string& path,
             found.push_back({below(key), shown(value), "-"});
         }
     }
+    for (const auto& [key, value] : second.items()) {
+        if (!first.contains(key)) found.push_back({below(key), "-", shown(value)});
+    }
+}
+
+// Fields where both documents are objects; a PipeDream profile is a text, of which `summary` says what it is.
+void compare_parts(const Json& first, const Json& second, const std::string& path,
+                   const std::array<std::string, 2>& summary, std::vector<FieldDifference>& found) {
+    const std::size_t before = found.size();
+    if (first.is_object() && second.is_object()) compare(first, second, path, found);
+    if (found.size() == before) found.push_back({path, summary[0], summary[1]});
 }
 
 std::vector<FieldDifference> field_differences(const PlanDocument& first, const PlanDocument& second) {
     std::vector<FieldDifference> found;
-    if (first.model_name != second.model_name)
+    if (first.model_name != second.model_name) {
         found.push_back({"model", first.model_name, second.model_name});
+    } else if (first.model_document != second.model_document) {
+        const auto text = [](const PlanDocument& d) {
+            return fmt::format("{} ({} parameters in {} layers)", d.model_name,
+                               format_short_count(static_cast<double>(d.graph.parameters())), d.graph.size());
+        };
+        const std::array<std::string, 2> texts = {text(first), text(second)};
+        compare_parts(first.model_document, second.model_document, "model", texts, found);
+    }
     if (!(first.cluster == second.cluster)) {
         const auto text = [](const Cluster& cluster) {
             return fmt::format("{} ({} devices)", cluster.name, cluster.devices());
         };
-        found.push_back({"cluster", text(first.cluster), text(second.cluster)});
+        const std::array<std::string, 2> texts = {text(first.cluster), text(second.cluster)};
+        if (texts[0] != texts[1]) {
+            found.push_back({"cluster", texts[0], texts[1]});
+        } else {
+            compare_parts(cluster_to_json(first.cluster), cluster_to_json(second.cluster), "cluster", texts,
+                          found);
+        }
     }
     compare(plan_to_json(first.plan), plan_to_json(second.plan), "", found);
     return found;
@@ -155,9 +183,9 @@ int diff(const DiffOptions& options, Console& console) {
     }
     if (!errors.empty()) return console.fail(errors);
     const auto a = Simulator(first->environment).simulate(first->document.plan);
-    if (!a) return console.fail(a.errors());
+    if (!a) return console.fail(in_document(a.errors(), options.first));
     const auto b = Simulator(second->environment).simulate(second->document.plan);
-    if (!b) return console.fail(b.errors());
+    if (!b) return console.fail(in_document(b.errors(), options.second));
     const std::vector<FieldDifference> fields = field_differences(first->document, second->document);
     if (console.json) {
         console.out_json(difference_to_json(fields, *a, *b));

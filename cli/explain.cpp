@@ -43,7 +43,7 @@ double seconds(const Evaluation& evaluation) {
 Result<Explanation> explain(const LoadedPlan& plan, const ExplainOptions& options, TargetFramework target) {
     const Simulator simulator(plan.environment);
     auto report = simulator.simulate(plan.document.plan);
-    if (!report) return report.errors();
+    if (!report) return in_document(report.errors(), options.plan);
     Explanation explanation;
     explanation.report = std::move(*report);
     std::vector<JudgedChange> judged = judge_changes(simulator, plan.document.plan, target);

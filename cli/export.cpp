@@ -51,7 +51,7 @@ int export_command(const ExportOptions& options, Console& console) {
     const bool to_stdout = options.output.empty() || options.output == "-";
     const std::filesystem::path path = options.output;
     const auto made = export_plan(*plan, *target, to_stdout ? "schedule" : path.stem().string());
-    if (!made) return console.fail(made.errors());
+    if (!made) return console.fail(in_document(made.errors(), options.plan));
     if (console.json && options.output.empty()) {
         console.out_json(export_to_json(options, *plan, *made));
         return 0;

@@ -70,27 +70,45 @@ void add_row(TextTable& table, const std::string& file, const Result<DocumentSum
     }
 }
 
-// Directories stand for the files below them, by name; one with checkpoints is a document itself.
-std::vector<std::string> files_below(const std::vector<std::string>& paths) {
+// The files of a folder and of those below it; one with checkpoints is a document itself. What cannot be
+// looked into is an error of its own.
+void add_below(const std::filesystem::path& folder, std::vector<std::string>& files, Errors& errors) {
     namespace fs = std::filesystem;
+    const auto unseen = [&](const fs::path& path, const std::error_code& why) {
+        errors.push_back(
+            {ErrorCode::Unreadable, "cannot be looked into: " + why.message(), path.string(), ""});
+    };
+    std::vector<fs::path> found;
+    std::error_code failed;
+    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+        found.push_back(at->path());
+    if (failed) unseen(folder, failed);
+    for (const fs::path& path : found) {
+        std::error_code ignored, untold;
+        const fs::file_status own = fs::symlink_status(path, untold);
+        if (own.type() == fs::file_type::none) {
+            unseen(path, untold);
+        } else if (is_checkpoint_folder(path) || fs::is_regular_file(path, ignored)) {
+            files.push_back(path.string());
+        } else if (fs::is_directory(own)) {
+            add_below(path, files, errors);
+        }
+    }
+}
+
+// Folders stand for the files below them, by name.
+std::vector<std::string> files_below(const std::vector<std::string>& paths, Errors& errors) {
     std::vector<std::string> files;
     for (const std::string& path : paths) {
         std::error_code error;
-        if (!fs::is_directory(path, error) || is_checkpoint_folder(path)) {
+        if (!std::filesystem::is_directory(path, error) || is_checkpoint_folder(path)) {
             files.push_back(path);
-            continue;
+        } else {
+            std::vector<std::string> below;
+            add_below(path, below, errors);
+            std::sort(below.begin(), below.end());
+            files.insert(files.end(), below.begin(), below.end());
         }
-        std::vector<std::string> found;
-        for (fs::recursive_directory_iterator at(path, error), end; at != end && !error;
-             at.increment(error)) {
-            if (is_checkpoint_folder(at->path())) {
-                at.disable_recursion_pending();
-                found.push_back(at->path().string());
-            }
-            if (at->is_regular_file(error)) found.push_back(at->path().string());
-        }
-        std::sort(found.begin(), found.end());
-        files.insert(files.end(), found.begin(), found.end());
     }
     return files;
 }
@@ -98,10 +116,10 @@ std::vector<std::string> files_below(const std::vector<std::string>& paths) {
 int inspect_files(const InspectOptions& options, Console& console) {
     Json json = document("inspection");
     json["files"] = Json::array();
-    const std::vector<std::string> files = files_below(options.files);
+    Errors errors;
+    const std::vector<std::string> files = files_below(options.files, errors);
     const std::string folder = shared_folder(files);
     TextTable table({folder.empty() ? "File" : folder, "Kind", "What it is", "Warnings"});
-    Errors errors;
     for (const std::string& file : files) {
         const Result<DocumentSummary> summary = describe_file(file);
         json["files"].push_back(summary_to_json(file, summary));

@@ -76,11 +76,11 @@ void choose_backend(const Command& command, const Cluster& cluster, TrainFlags& 
     if (flags.backend == "cuda" && !command.given("--transport")) flags.transport = "nccl";
 }
 
-Errors what_cannot_run(const PlanDocument& document) {
+Errors what_cannot_run(const PlanDocument& document, const std::string& path) {
     Errors errors = check_plan(document.graph, document.cluster, document.plan).errors;
     const Errors unsupported = unsupported_by_executor(document.graph, document.plan);
     errors.insert(errors.end(), unsupported.begin(), unsupported.end());
-    return errors;
+    return in_document(std::move(errors), path);
 }
 
 // Runs sbatch; its answer is one line with the job's number.
@@ -107,8 +107,6 @@ int launch(const Command& command, LaunchCommandOptions& options, Console& conso
     LaunchOptions& file = options.launch;
     Errors errors;
     const auto keep = [&](const Errors& more) { errors.insert(errors.end(), more.begin(), more.end()); };
-    const auto trained = train_options(options.flags);
-    if (!trained) keep(trained.errors());
     if (!is_slurm_time(file.time_limit)) {
         errors.push_back({ErrorCode::Usage, fmt::format("'{}' is no time limit of Slurm", file.time_limit),
                           "--time", "minutes, 02:00:00 or 1-12:00:00 (days-hours:minutes:seconds)"});
@@ -119,10 +117,16 @@ int launch(const Command& command, LaunchCommandOptions& options, Console& conso
     if (options.flags.plan == "-")
         errors.push_back({ErrorCode::Usage, "the ranks cannot read this command's input", "PLAN",
                           "a file that all nodes see"});
+    // What the ranks run on, which the plan's cluster says, decides which options are legal.
+    const Result<PlanDocument> plan =
+        options.flags.plan == "-" ? Result<PlanDocument>(Errors{{}}) : load_plan_document(options.flags.plan);
+    if (plan) choose_backend(command, plan->cluster, options.flags);
+    const auto trained = train_options(options.flags);
+    if (!trained) keep(trained.errors());
     if (!errors.empty()) return console.fail(errors);
-    const Result<PlanDocument> plan = load_plan_document(options.flags.plan);
     if (!plan) return console.fail(plan.errors());
-    if (const Errors cannot = what_cannot_run(*plan); !cannot.empty()) return console.fail(cannot);
+    if (const Errors cannot = what_cannot_run(*plan, options.flags.plan); !cannot.empty())
+        return console.fail(cannot);
     keep(without_effect(command, options.flags, plan->plan));
     keep(absent_ranks(trained->faults, world_size(plan->plan)));
     if (!errors.empty()) return console.fail(errors);
@@ -130,7 +134,6 @@ int launch(const Command& command, LaunchCommandOptions& options, Console& conso
     file.target = options.target == "slurm"    ? LaunchTarget::Slurm
                   : options.target == "mpirun" ? LaunchTarget::Mpirun
                                                : LaunchTarget::MpiJob;
-    choose_backend(command, plan->cluster, options.flags);
     file.words = given_words(options.flags);
     // Where a topology tells which devices are next to a network port, the ranks that leave a node run on
     // those.

@@ -4,6 +4,7 @@
 #include <array>
 #include <fstream>
 #include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -43,9 +44,25 @@ std::string report_sentence(const Json& report) {
                        format_duration(number(report, "step_time_s")));
 }
 
-Result<Json> read_answer(std::string_view text, std::string_view filename) {
+// Members of these names hold what they should where they are there.
+Result<Json> read_answer(std::string_view text, std::string_view filename,
+                         const std::vector<std::string_view>& lists = {},
+                         const std::vector<std::string_view>& objects = {}) {
     auto json = parse_json(text, filename);
-    if (json && !json->is_object()) return Error{ErrorCode::Unreadable, "expected an object", "", ""};
+    if (!json) return json;
+    if (!json->is_object()) return Error{ErrorCode::Unreadable, "expected an object", "", ""};
+    Errors errors;
+    const auto check = [&](const std::vector<std::string_view>& keys, bool list) {
+        for (const std::string_view key : keys) {
+            const auto found = json->find(key);
+            if (found == json->end() || (list ? found->is_array() : found->is_object())) continue;
+            errors.push_back({ErrorCode::Unreadable, list ? "expected a list" : "expected an object",
+                              fmt::format("{}: /{}", filename, key), ""});
+        }
+    };
+    check(lists, true);
+    check(objects, false);
+    if (!errors.empty()) return errors;
     return json;
 }
 
@@ -61,7 +78,7 @@ Result<DocumentSummary> describe_report(std::string_view text, std::string_view 
 }
 
 Result<DocumentSummary> describe_explanation(std::string_view text, std::string_view filename) {
-    const auto json = read_answer(text, filename);
+    const auto json = read_answer(text, filename, {"changes", "hardware"}, {"report"});
     if (!json) return json.errors();
     const auto report = json->find("report");
     DocumentSummary summary;
@@ -81,7 +98,7 @@ Result<DocumentSummary> describe_explanation(std::string_view text, std::string_
 }
 
 Result<DocumentSummary> describe_plans(std::string_view text, std::string_view filename) {
-    const auto json = read_answer(text, filename);
+    const auto json = read_answer(text, filename, {"plans"}, {"request"});
     if (!json) return json.errors();
     DocumentSummary summary;
     const auto request = json->find("request");

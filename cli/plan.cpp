@@ -10,6 +10,7 @@
 #include "cli/plan_answer.hpp"
 #include "models/load_model.hpp"
 #include "planner/rank_devices.hpp"
+#include "planner/search_sentence.hpp"
 
 namespace tw::cli {
 namespace {
@@ -22,26 +23,6 @@ struct PlanOptions {
     bool top_given = false, every = false;
     double time_limit_s = 0, headroom = kDefaultHeadroomPercent;
 };
-
-// Mixed precision keeps fp32 masters and moments, as ParallelPlan's defaults do.
-PrecisionSpec precision_spec(const std::string& name) {
-    PrecisionSpec spec;
-    if (name == "fp16") spec.compute = spec.parameters = Precision::Fp16;
-    if (name == "fp8") spec.compute = Precision::Fp8;
-    if (name == "fp32" || name == "tf32") {
-        spec.compute = name == "fp32" ? Precision::Fp32 : Precision::Tf32;
-        spec.parameters = Precision::Fp32;
-        spec.master_weights = false;
-    }
-    return spec;
-}
-
-OptimizerKind optimizer_kind(const std::string& name) {
-    for (const OptimizerKind kind : {OptimizerKind::Sgd, OptimizerKind::SgdMomentum, OptimizerKind::Lamb}) {
-        if (to_string(kind) == name) return kind;
-    }
-    return OptimizerKind::Adam;
-}
 
 void add_errors(Errors& all, const Errors& some) {
     all.insert(all.end(), some.begin(), some.end());
@@ -104,7 +85,7 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
     if (!environment) return environment.errors();
     // Profiles of layers were measured in fp32.
     const Precision own = model->graph.measured_on.empty() ? default_precision(*cluster) : Precision::Fp32;
-    const std::string precision = options.precision.empty() ? std::string(to_string(own)) : options.precision;
+    const std::string_view precision = options.precision.empty() ? to_string(own) : options.precision;
 
     Task task;
     task.document.model_name = model->graph.name.empty() ? options.model : model->graph.name;
@@ -116,8 +97,8 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
     task.request.global_batch = options.global_batch;
     task.request.seq_len = options.seq_len;
     task.request.constraints = std::move(*constraints);
-    task.request.base.precision = precision_spec(precision);
-    task.request.base.optimizer = optimizer_kind(options.optimizer);
+    task.request.base.precision = precision_named(precision);
+    task.request.base.optimizer = optimizer_named(options.optimizer);
     task.request.objective = *objective;
     task.request.target = *target;
     plan_for(*target, task.document.cluster, task.request.base);
@@ -207,13 +188,17 @@ int plan(const PlanOptions& options, Console& console) {
     const Simulator simulator(task->environment);
     const auto found = simulate_found(simulator, *answer);
     if (!found) return console.fail(found.errors());
+    // What cannot be kept is still shown: the search is not made again for it.
+    Status kept = ok();
     if (!options.output.empty()) {
         const Json best = plan_document_to_json(with_plan(task->document, found->front().report.plan));
-        const Status written = console.write(options.output, best.dump(2) + "\n");
-        if (!written) return console.fail(written.errors());
+        kept = console.write(options.output, best.dump(2) + "\n");
     }
-    const int code = interrupted ? exit_code(ErrorCode::Interrupted) : 0;
-    if (options.output == "-") return code;
+    const auto end = [&] {
+        if (!kept) return console.fail(kept.errors());
+        return interrupted ? exit_code(ErrorCode::Interrupted) : 0;
+    };
+    if (options.output == "-") return end();
     if (console.json) {
         Json json = document("plans");
         json["request"] = request;
@@ -225,7 +210,7 @@ int plan(const PlanOptions& options, Console& console) {
         const RankDevices placed = rank_devices(found->front().report.plan, task->document.cluster);
         if (!placed.devices.empty()) json["rank_devices"] = placed.devices;
         console.out_json(json);
-        return code;
+        return end();
     }
     console.out(task_sentence(options, *task) + "\n\n");
     const bool money = task->request.objective == Objective::Money || pareto;
@@ -235,14 +220,14 @@ int plan(const PlanOptions& options, Console& console) {
         console.out(fmt::format("{} of the {} plans that no other beats in time and memory (--top).\n",
                                 found->size(), front));
     }
-    console.out("\n" + search_sentence(answer->search) + "\n");
+    console.out("\n" + search_sentence(answer->search, true) + "\n");
     const std::string tight = tight_memory_sentence(found->front().report);
     if (options.headroom == 0 && !tight.empty()) console.out(tight + "\n");
     const Cluster& cluster = task->document.cluster;
     const std::string ports =
         rank_devices_sentence(rank_devices(found->front().report.plan, cluster), cluster.groups.front().type);
     if (!ports.empty()) console.out(ports + "\n");
-    return code;
+    return end();
 }
 
 }  // namespace
@@ -264,10 +249,9 @@ void define_plan(Command& command) {
                  "ranges (mbs=1..8), alternatives (schedule=1f1b|zb-h1), recompute=full:2, "
                  "recompute=selective-ops and zero=2/8 as tables print them; or a plan's whole label, in "
                  "quotes");
-    command.word("--precision", options.precision, {"bf16", "fp16", "fp8", "fp32", "tf32"},
+    command.word("--precision", options.precision, precision_names(),
                  "of matrix products; bf16 where not given, or what the devices have");
-    command.word("--optimizer", options.optimizer, {"adam", "sgd", "sgd-momentum", "lamb"},
-                 "adam where not given");
+    command.word("--optimizer", options.optimizer, optimizer_names(), "adam where not given");
     command.word("--objective", options.objective, {"time", "memory", "money", "pareto"},
                  "what the best plan has least of; pareto: the plans that no other beats in all of them");
     command.word(

@@ -7,7 +7,6 @@
 
 #include "base/si_format.hpp"
 #include "plan/stage_partition.hpp"
-#include "planner/space.hpp"
 #include "sim/report/fullest_rank.hpp"
 #include "sim/report/report_json.hpp"
 #include "sim/report/report_text.hpp"
@@ -136,27 +135,6 @@ std::string tight_memory_sentence(const SimulationReport& report) {
         "the "
         "brim: --headroom 5 leaves 5 % free.",
         percent);
-}
-
-std::string search_sentence(const SearchStatistics& search, bool found) {
-    std::string text = fmt::format("{} configurations, {} simulated", format_count(search.configurations),
-                                   format_count(search.simulated));
-    std::string rules;
-    for (const auto& [rule, count] : search.pruned) {
-        rules += fmt::format("{}{} by {}", rules.empty() ? "" : ", ", format_count(count), rule);
-    }
-    if (!rules.empty()) text += "; left out: " + rules;
-    if (search.uniform_only > 0) {
-        text += fmt::format("; of {} chunkings and schedules the uniform partition alone is counted",
-                            format_count(search.uniform_only));
-    }
-    if (search.too_long > 0) {
-        text += fmt::format("; {} meshes not searched, of more than {} microbatches x pipeline ranks",
-                            format_count(search.too_long), format_count(kMaxSearchedComputes));
-    }
-    const std::string wall = format_duration(search.wall_s);
-    if (search.proven_optimal) return text + (found ? ". Proven best, in " : ". Proven, in ") + wall + ".";
-    return text + (search.interrupted ? ". Cut short after " : ". Not proven best, after ") + wall + ".";
 }
 
 }  // namespace tw::cli

@@ -28,9 +28,6 @@ Json found_to_json(const FoundPlan& found);
 void print_found(const std::vector<FoundPlan>& found, double headroom, bool prices, Console& console);
 // How many near-identical plans stand behind rows; "" where none does.
 std::string alike_sentence(const std::vector<FoundPlan>& found);
-// "1,203,400 configurations, 87 simulated; left out 1.2M by bound, ... Proven best, in 1.2 s."; without a
-// best where nothing was found.
-std::string search_sentence(const SearchStatistics& search, bool found = true);
 // Where a plan fills a device so far that the prediction's own error may not fit: how full, and what to do;
 // else "".
 std::string tight_memory_sentence(const SimulationReport& report);

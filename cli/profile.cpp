@@ -254,6 +254,9 @@ int measure_profile(const ProfileOptions& options, Console& console) {
     if (options.flags.output.empty())
         return console.fail({{ErrorCode::Usage, "no file for the profile", "--output",
                               "trainwright profile -o my.profile.json, or trainwright profile show NAME"}});
+    if (options.flags.output == "-")
+        return console.fail({{ErrorCode::Usage, "cannot go to stdout: it is written while it is measured",
+                              "--output", "trainwright profile -o my.profile.json"}});
     if (const Errors errors = check_benchmarks(only_names(options.flags)); !errors.empty())
         return console.fail(errors);
     ProfileFlags flags = options.flags;
@@ -280,17 +283,40 @@ int measure_profile(const ProfileOptions& options, Console& console) {
     }
     if (!interrupted) return 0;
     console.note(
-        fmt::format("interrupted: what was measured is in {}; the same command goes on\n", flags.output));
+        fmt::format("interrupted: what was measured is in {}; the same command goes on", flags.output));
     return exit_code(ErrorCode::Interrupted);
 }
 
-int profile(const ProfileOptions& options, Console& console) {
+// Options that one action takes and others do not.
+Errors of_another_action(const Command& command, const ProfileOptions& options) {
+    constexpr std::array<std::string_view, 7> kMeasuring = {
+        "--budget", "--backend", "--threads", "--only", "--points", "--fresh", "--process-time"};
+    constexpr std::array<std::string_view, 2> kImporting = {"--device", "--name"};
+    const bool measures = options.action.empty(), imports = options.action == "import";
+    const bool differs = options.action == "show" && options.files.size() == 2;
+    const bool shows = options.action == "show" && !differs;
+    const std::string why = measures  ? "where a profile is measured"
+                            : imports ? "with import"
+                            : differs ? "where two profiles are compared"
+                                      : "where one profile is shown";
+    std::vector<std::string_view> names;
+    if (!measures) names.insert(names.end(), kMeasuring.begin(), kMeasuring.end());
+    if (!imports) names.insert(names.end(), kImporting.begin(), kImporting.end());
+    if (!differs) names.emplace_back("--tolerance");
+    if (!shows) names.emplace_back("--svg");
+    if (shows) names.emplace_back("--output");
+    return command.unused(names, why);
+}
+
+int profile(const Command& command, const ProfileOptions& options, Console& console) {
+    if (!options.action.empty() && options.action != "import" && options.action != "show")
+        return console.fail({{ErrorCode::Usage, "'" + options.action + "' is not one of show, import",
+                              "ACTION", "show, import, or nothing to measure this machine"}});
+    if (const Errors unused = of_another_action(command, options); !unused.empty())
+        return console.fail(unused);
     if (options.action.empty()) return measure_profile(options, console);
     if (options.action == "import")
         return run_profile_import(options.files, options.import, options.flags.output, console);
-    if (options.action != "show")
-        return console.fail({{ErrorCode::Usage, "'" + options.action + "' is not one of show, import",
-                              "ACTION", "show, import, or nothing to measure this machine"}});
     if (options.files.size() == 2)
         return run_profile_diff(options.files, options.diff, options.flags.output, console);
     if (options.files.size() != 1)
@@ -326,7 +352,7 @@ void define_profile(Command& command) {
     command.example("profile show before.json after.json", "what moved between two measurements, and why");
     command.example("profile import all_reduce.log topo.xml -o imported.profile.json",
                     "a profile and a cluster out of what others measured");
-    command.run([&options](Console& console) { return profile(options, console); });
+    command.run([&command, &options](Console& console) { return profile(command, options, console); });
 }
 
 }  // namespace tw::cli

@@ -129,17 +129,15 @@ int run_profile_import(const std::vector<std::string>& files, const ImportFlags&
     const auto result = import_profile({files.begin(), files.end()}, options);
     if (shown && ::write(STDERR_FILENO, "\n", 1) < 0) return 1;
     if (!result) return console.fail(result.errors());
-    if (!output.empty()) {
-        const Status written = console.write(output, profile_document_text(result->document));
-        if (!written) return console.fail(written.errors());
-    }
+    Status written = ok();
+    if (!output.empty()) written = console.write(output, profile_document_text(result->document));
     print_findings(*result, console);
     if (console.json) {
-        console.out_json(import_json(*result, output));
+        console.out_json(import_json(*result, written ? output : std::string()));
     } else if (output != "-") {
-        print_result(*result, output, console);
+        print_result(*result, written ? output : std::string(), console);
     }
-    return 0;
+    return written ? 0 : console.fail(written.errors());
 }
 
 }  // namespace tw::cli

@@ -10,6 +10,7 @@
 #include "cli/common/help.hpp"
 #include "cli/common/interrupt.hpp"
 #include "cli/common/parse.hpp"
+#include "cli/common/writable_output.hpp"
 #include "cli/profile_flags.hpp"
 #include "models/hardware/profile_document_json.hpp"
 #include "profiler/bench/session.hpp"
@@ -28,11 +29,11 @@ ProfileDocument known_points(const ProfileFlags& flags, const MeasuredEnvironmen
     auto document = load_profile_document(flags.output);
     if (!document || !document->environment || document->environment->complete) return {};
     if (!same_machine(*document->environment, here)) {
-        console.note(flags.output + " was measured elsewhere: everything is measured anew\n");
+        console.note(flags.output + " was measured elsewhere: everything is measured anew");
         return {};
     }
     console.note(
-        fmt::format("{} was interrupted: its {} points are kept\n", flags.output, document->samples.size()));
+        fmt::format("{} was interrupted: its {} points are kept", flags.output, document->samples.size()));
     return std::move(*document);
 }
 
@@ -65,19 +66,28 @@ int run_profile_rank(const std::vector<std::string>& words, const OpenTransport&
     commands.back()->flag("--progress", flags.progress, "rewrite one line on stderr");
     std::vector<std::string> all = {"profile"};
     all.insert(all.end(), words.begin(), words.end());
-    Invocation invocation = parse_command_line(commands, all);
+    Invocation invocation = parse_command_line(commands, all, Defaults::None);
     Console& console = invocation.console;
     if (invocation.help) {
         console.out(command_help(*commands.back(), console.out_colour(), "trainwright-profile"));
         return 0;
     }
     if (!invocation.errors.empty()) return console.fail(invocation.errors);
+    if (flags.output == "-")
+        return console.fail({{ErrorCode::Usage, "cannot go to stdout: it is written while it is measured",
+                              "--output", "--output my.profile.json"}});
     auto backend = open_backend(flags);
     if (!backend) return console.fail(backend.errors());
     auto transport = open(0, kDeadline_s);
     if (!transport) return console.fail(transport.errors());
     if ((*backend)->host_memory() == false) transport = stage_through_host(std::move(*transport), **backend);
     const bool leads = (*transport)->rank() == 0;
+    const auto fail = [&](const Errors& errors) {
+        if ((*transport)->size() > 1) (*transport)->abort(exit_code(errors), to_string(errors));
+        return console.fail(errors);
+    };
+    if (const Errors errors = leads ? unwritable(flags.output, "--output") : Errors{}; !errors.empty())
+        return fail(errors);
 
     const InterruptGuard interrupt;
     SessionOptions options;
@@ -98,11 +108,7 @@ int run_profile_rank(const std::vector<std::string>& words, const OpenTransport&
         [&](const SessionProgress& p) { show_progress(p, flags.progress); },
         [&](const ProfileDocument& document) { (void)write(document); });
     if (flags.progress && leads) std::cerr << "\r\x1b[K";
-    if (!result) {
-        if ((*transport)->size() > 1)
-            (*transport)->abort(exit_code(result.errors()), to_string(result.errors()));
-        return console.fail(result.errors());
-    }
+    if (!result) return fail(result.errors());
     if (!leads) return 0;
     if (const Status written = write(*result); !written) return console.fail(written.errors());
     return interrupt.flag() ? 130 : 0;

@@ -99,13 +99,14 @@ Panel memory(const HardwareProfile& profile) {
 }
 
 Panel collectives(const HardwareProfile& profile) {
-    Panel panel{"Collectives of the largest group inside a node", "bytes", "B/s", {}};
+    Panel panel{"Collectives of the largest group", "bytes", "B/s", {}};
     int largest = 0;
     for (const CollectiveEntry& entry : profile.collectives)
         largest = std::max(largest, entry.group_size);
     for (const CollectiveEntry& entry : profile.collectives) {
         if (entry.group_size != largest && entry.kind != CollectiveKind::SendRecv) continue;
-        panel.lines.push_back({fmt::format("{} of {}", to_string(entry.kind), entry.group_size),
+        const std::string nodes = entry.nodes > 1 ? fmt::format(" on {} nodes", entry.nodes) : "";
+        panel.lines.push_back({fmt::format("{} of {}{}", to_string(entry.kind), entry.group_size, nodes),
                                !entry.fit.scaled_from.empty(), entry.fit.sigma, entry.bytes.low,
                                entry.bytes.high,
                                [&entry](double x) { return x / collective_seconds(entry.curve, x); }});

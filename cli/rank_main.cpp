@@ -97,7 +97,7 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
     define_train_flags(*commands.back(), flags, true);
     std::vector<std::string> all = {"run"};
     all.insert(all.end(), words.begin(), words.end());
-    Invocation invocation = parse_command_line(commands, all);
+    Invocation invocation = parse_command_line(commands, all, Defaults::None);
     Console& console = invocation.console;
     if (invocation.help) {
         console.out(command_help(*commands.back(), console.out_colour(), "trainwright-exec"));
@@ -109,7 +109,7 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
     const Result<PlanDocument> document = load_plan_document(flags.plan);
     if (!document) return console.fail(document.errors());
     if (Errors errors = unsupported_by_executor(document->graph, document->plan); !errors.empty())
-        return console.fail(errors);
+        return console.fail(in_document(std::move(errors), flags.plan));
 
     BackendOptions wanted;
     wanted.threads = options->threads;

@@ -1,5 +1,6 @@
 #include <csignal>
 #include <filesystem>
+#include <memory>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include "base/json.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/load_plan.hpp"
+#include "cli/common/scratch_folder.hpp"
 #include "cli/common/train_flags.hpp"
 #include "cli/start_ranks.hpp"
 #include "plan/check_plan.hpp"
@@ -28,52 +30,35 @@ struct RunCommandOptions {
     std::int64_t restarts = 0;
 };
 
-// A file name of this process that goes away with it.
-class ScratchFile {
-  public:
-    ScratchFile()
-        : path_((fs::temp_directory_path() / fmt::format("trainwright-run-{}.json", getpid())).string()) {
-        remove();  // an earlier process with this number may have been killed
-    }
-    ~ScratchFile() { remove(); }
-    ScratchFile(const ScratchFile&) = delete;
-    ScratchFile& operator=(const ScratchFile&) = delete;
-    [[nodiscard]] const std::string& path() const { return path_; }
-
-  private:
-    void remove() const {
-        std::error_code ignored;
-        fs::remove(path_, ignored);
-        fs::remove(path_ + ".part", ignored);  // write_text_file's
-    }
-    std::string path_;
-};
-
-// What a run ends with must not be lost for a folder that was not there when it began.
-Errors unwritable(const std::string& path, const char* option) {
-    if (path.empty()) return {};
-    std::error_code ignored;
-    const fs::path folder = fs::absolute(path, ignored).parent_path();
-    std::string why;
-    if (fs::is_directory(path, ignored)) {
-        why = "is a folder, expected a file";
-    } else if (!fs::is_directory(folder, ignored)) {
-        why = fmt::format("cannot be written: there is no folder {}", folder.string());
-    } else if (access(folder.c_str(), W_OK) != 0) {
-        why = fmt::format("cannot be written: {} does not allow it", folder.string());
-    }
-    if (why.empty()) return {};
-    return {
-        Error{ErrorCode::Failure, why, fmt::format("{} {}", option, path), "a file in a folder of yours"}};
+// The newest step that a run goes on from; 0 where it begins.
+std::int64_t first_step(const TrainFlags& flags) {
+    if (flags.train.resume_folder.empty()) return 0;
+    const auto steps = checkpoint_steps(flags.train.resume_folder);
+    return steps.empty() ? 0 : steps.front();
 }
 
-Errors check_before_launch(const PlanDocument& document, const TrainOptions& options) {
+// Checkpoints of later steps than this run begins with are an earlier run's. The newest of a folder is what a
+// restart and --resume go on from, and the newest are what is kept: they would take this run's place.
+Errors checkpoints_of_earlier_run(const TrainFlags& flags) {
+    const std::string& folder = flags.train.checkpoint_folder;
+    if (folder.empty()) return {};
+    const auto steps = checkpoint_steps(folder);
+    if (steps.empty() || steps.front() <= first_step(flags)) return {};
+    return {{ErrorCode::Usage,
+             fmt::format("holds step {} of an earlier run: a restart would go on from there", steps.front()),
+             "--checkpoint " + folder,
+             fmt::format("--resume {} goes on with that run; or another folder", folder)}};
+}
+
+Errors check_before_launch(const PlanDocument& document, const TrainOptions& options,
+                           const std::string& path) {
     PlanCheck check = check_plan(document.graph, document.cluster, document.plan);
     const Errors unsupported = unsupported_by_executor(document.graph, document.plan);
     check.errors.insert(check.errors.end(), unsupported.begin(), unsupported.end());
+    Errors errors = in_document(std::move(check.errors), path);
     const Errors asked = unsupported_options(document, options);
-    check.errors.insert(check.errors.end(), asked.begin(), asked.end());
-    return check.errors;
+    errors.insert(errors.end(), asked.begin(), asked.end());
+    return errors;
 }
 
 // What no layout makes smaller: one copy of the weights, their gradients and the optimizer's states, on one
@@ -108,6 +93,7 @@ Result<RanksEnded> run_with_restarts(const RunCommandOptions& options, const Pla
     TrainFlags flags = options.flags;
     StartRanks how;
     how.end_when_asked = ends_when_asked(flags.train);
+    const std::int64_t first = first_step(flags);
     bool output_lost = false;
     while (true) {
         auto ended = start_ranks(world_size(document.plan), train_words(flags), how);
@@ -117,14 +103,16 @@ Result<RanksEnded> run_with_restarts(const RunCommandOptions& options, const Pla
         if (!died || flags.attempt >= options.restarts) return ended;
         ++flags.attempt;
         flags.inject.clear();  // a fault on purpose happens once
-        const bool saved = !flags.train.checkpoint_folder.empty() &&
-                           !checkpoint_steps(flags.train.checkpoint_folder).empty();
+        const auto steps = flags.train.checkpoint_folder.empty()
+                               ? std::vector<std::int64_t>{}
+                               : checkpoint_steps(flags.train.checkpoint_folder);
+        const bool saved = !steps.empty() && steps.front() > first;  // by this run
         if (saved) {
             flags.train.resume_folder = flags.train.checkpoint_folder;
             flags.train.weights.clear();
         }
-        console.note(fmt::format("{}; restart {} of {} {}\n", why(*ended), flags.attempt, options.restarts,
-                                 saved ? "from the newest checkpoint" : "from the beginning"));
+        console.note(fmt::format("{}; restart {} of {} from the {}", why(*ended), flags.attempt,
+                                 options.restarts, saved ? "newest checkpoint" : "beginning"));
     }
 }
 
@@ -145,11 +133,12 @@ int run(const Command& command, RunCommandOptions& options, Console& console) {
     TrainFlags& flags = options.flags;
     const auto parsed = train_options(flags);
     if (!parsed) return console.fail(parsed.errors());
-    if (const Errors errors = unwritable(flags.train.trace, "--trace"); !errors.empty())
-        return console.fail(errors);
+    if (flags.plan == "-")
+        return console.fail({{ErrorCode::Usage, "the ranks cannot read this command's input", "PLAN",
+                              "trainwright plan -o plan.json, then trainwright run plan.json"}});
     const Result<PlanDocument> document = load_plan_document(flags.plan);
     if (!document) return console.fail(document.errors());
-    if (const Errors errors = check_before_launch(*document, *parsed); !errors.empty())
+    if (const Errors errors = check_before_launch(*document, *parsed, flags.plan); !errors.empty())
         return console.fail(errors);
     if (const Errors errors = too_large_for_this_machine(*document, flags); !errors.empty())
         return console.fail(errors);
@@ -157,17 +146,22 @@ int run(const Command& command, RunCommandOptions& options, Console& console) {
     const Errors absent = absent_ranks(parsed->faults, world_size(document->plan));
     useless.insert(useless.end(), absent.begin(), absent.end());
     if (!useless.empty()) return console.fail(useless);
-    const ScratchFile result;
+    if (const Errors errors = checkpoints_of_earlier_run(flags); !errors.empty()) return console.fail(errors);
+    std::unique_ptr<ScratchFolder> scratch;
+    std::string result;
     if (console.json) {
-        flags.train.result = result.path();
+        auto created = ScratchFolder::create("run");
+        if (!created) return console.fail(created.errors());
+        scratch = std::move(*created);
+        flags.train.result = result = scratch->file("result.json");
         flags.train.quiet = true;
     }
     const auto ended = run_with_restarts(options, *document, console);
     if (!ended) return console.fail(ended.errors());
     if (ended->exit_code == exit_code(ErrorCode::Interrupted)) {
         // A run that is ended at once leaves none.
-        if (std::error_code ignored; console.json && fs::exists(result.path(), ignored)) {
-            if (const Status told = print_report(result.path(), *document, console); !told)
+        if (std::error_code ignored; console.json && fs::exists(result, ignored)) {
+            if (const Status told = print_report(result, *document, console); !told)
                 return console.fail(told.errors());
         }
         const auto kept = flags.train.checkpoint_folder.empty()
@@ -186,7 +180,7 @@ int run(const Command& command, RunCommandOptions& options, Console& console) {
         return console.fail({Error{ErrorCode::Failure, "what was written to stdout got lost", "",
                                    "the run itself came to its end"}});
     if (!console.json) return 0;
-    const Status told = print_report(result.path(), *document, console);
+    const Status told = print_report(result, *document, console);
     return told ? 0 : console.fail(told.errors());
 }
 

@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/common/help.hpp"
 #include "cli/common/parse.hpp"
+#include "cli/common/writable_output.hpp"
 
 namespace tw::cli {
 namespace {
@@ -33,6 +34,7 @@ int run_invocation(const Commands& commands, Invocation& invocation) {
         console.note(program_help(commands, console.err_colour()));
         return exit_code(ErrorCode::Usage);
     }
+    if (const Errors lost = unwritable_outputs(*invocation.command); !lost.empty()) return console.fail(lost);
     return invocation.command->execute(console);
 }
 

@@ -70,7 +70,8 @@ Result<Cluster> cluster_for(const ProfileDocument& profile, const std::string& p
     return cluster_of_document(crowded, path, ranks);
 }
 
-bool draw_mesh(Prng& random, int ranks, ParallelPlan& plan) {
+// `ranks`: a power of two.
+void draw_mesh(Prng& random, int ranks, ParallelPlan& plan) {
     plan.mesh = {};
     int left = ranks;
     while (left > 1) {
@@ -78,7 +79,6 @@ bool draw_mesh(Prng& random, int ranks, ParallelPlan& plan) {
         (axis == 0 ? plan.mesh.dp : axis == 1 ? plan.mesh.tp : plan.mesh.pp) *= 2;
         left /= 2;
     }
-    return left == 1;
 }
 
 ParallelPlan draw_plan(Prng& random, int ranks, const std::vector<std::string>& schedules) {
@@ -90,10 +90,7 @@ ParallelPlan draw_plan(Prng& random, int ranks, const std::vector<std::string>& 
     if (plan.mesh.pp > 1) {
         plan.schedule = schedules[static_cast<std::size_t>(
             random.integer(0, static_cast<std::int64_t>(schedules.size()) - 1))];
-        const GeneratorInfo info = (*find_schedule(plan.schedule))->info();
-        plan.virtual_stages = info.fixed_virtual_stages > 0 ? info.fixed_virtual_stages
-                              : info.virtual_stages         ? 2
-                                                            : 1;
+        plan.virtual_stages = own_virtual_stages((*find_schedule(plan.schedule))->info());
     }
     plan.microbatch = pick(random, std::array<std::int64_t, 4>{1, 2, 4, 8});
     plan.microbatches = pick(random, std::array<std::int64_t, 5>{1, 2, 4, 8, 16});

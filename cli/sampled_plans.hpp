@@ -13,13 +13,13 @@ namespace tw::cli {
 
 struct PlanDraw {
     int plans = 20;
-    std::vector<int> ranks = {1, 2};  // a plan has one of these many, in turn
+    std::vector<int> ranks = {1, 2};  // powers of two; a plan has one of these many, in turn
     std::uint64_t seed = 1;
     double longest_step_s = 0.6;  // predicted; longer ones are drawn again
 };
 
-// Legal ones that the executor runs, on `cluster_text`:N for N ranks, each with its cluster and profile; on
-// more ranks than a node has cores, all on one node.
+// Legal ones that the executor runs, each with its cluster: N ranks on one node of the profile document at
+// `profile_path`, also where they are more than it has cores.
 Result<std::vector<PlanDocument>> draw_plans(const PlanDraw& draw, const std::string& profile_path);
 
 // FNV-1a, 64 bits.

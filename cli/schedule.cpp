@@ -19,7 +19,7 @@ Status write_svg(const ScheduleRun& run, const std::string& path, Console& conso
 // A file brings its own shape.
 Errors shape_beside_file(const Command& command, const ScheduleOptions& options) {
     Errors errors;
-    if (!options.name.ends_with(".csv")) return errors;
+    if (!is_schedule_file(options.name)) return errors;
     for (const char* option :
          {"--stages", "--microbatches", "--virtual", "--group", "--replicas", "--vertical-sync"}) {
         if (!command.typed(option)) continue;
@@ -57,7 +57,7 @@ void define_schedule(Command& command) {
     options.shape.virtual_stages = 0;
     command.positional("SCHEDULE", options.name,
                        "a pipeline schedule's name (trainwright schedules), or a PyTorch schedule CSV: a "
-                       "path that ends in .csv");
+                       "path that ends in .csv or has a /");
     command.integer("-p,--stages", options.shape.ranks, 1, 4096, "P",
                     "pipeline ranks; the model has P x V stages, V of them on each rank; needed with a name");
     command.integer("-m,--microbatches", options.shape.microbatches, 1, 1 << 20, "M",

@@ -82,12 +82,6 @@ void speak_in_flags(Error& error) {
     }
 }
 
-// What a schedule is made for: its own number, two where it may hold several, else one.
-int default_virtual_stages(const GeneratorInfo& info) {
-    if (info.fixed_virtual_stages > 0) return info.fixed_virtual_stages;
-    return info.virtual_stages ? 2 : 1;
-}
-
 std::string boundary_sentence(StepBoundary boundary) {
     switch (boundary) {
         case StepBoundary::Barrier:
@@ -98,10 +92,6 @@ std::string boundary_sentence(StepBoundary boundary) {
             return "steady, between steps that are never flushed";
     }
     return {};
-}
-
-bool is_file(const std::string& name) {
-    return name.ends_with(".csv") || name.find('/') != std::string::npos;
 }
 
 void missing(Errors& errors, const char* option) {
@@ -116,7 +106,7 @@ Result<ScheduleRun> run_registered(const ScheduleOptions& options) {
     run.info = (*generator)->info();
     run.shape = options.shape;
     run.shape.vertical_sync = options.vertical_sync;
-    if (run.shape.virtual_stages == 0) run.shape.virtual_stages = default_virtual_stages(run.info);
+    if (run.shape.virtual_stages == 0) run.shape.virtual_stages = own_virtual_stages(run.info);
 
     Errors errors;
     if (run.shape.ranks == 0) missing(errors, "--stages P");
@@ -183,6 +173,10 @@ Result<ScheduleRun> run_file(const ScheduleOptions& options) {
 
 }  // namespace
 
+bool is_schedule_file(const std::string& name) {
+    return name.ends_with(".csv") || name.find('/') != std::string::npos;
+}
+
 Result<UnitStageCosts> stage_times(const ScheduleOptions& options) {
     Errors errors;
     UnitStageCosts costs;
@@ -212,7 +206,7 @@ Result<UnitStageCosts> stage_times(const ScheduleOptions& options) {
 }
 
 Result<ScheduleRun> run_schedule(const ScheduleOptions& options) {
-    return is_file(options.name) ? run_file(options) : run_registered(options);
+    return is_schedule_file(options.name) ? run_file(options) : run_registered(options);
 }
 
 Json schedule_to_json(const ScheduleRun& run) {

@@ -28,6 +28,8 @@ struct ScheduleRun {
 
 // Stage times of the options: `backward` is both parts together, equal ones unless one of them is given.
 Result<UnitStageCosts> stage_times(const ScheduleOptions& options);
+// Whether what is named is a file, which brings its own shape: a path that ends in .csv or has a slash.
+bool is_schedule_file(const std::string& name);
 // All usage errors at once, then the generator's own rules.
 Result<ScheduleRun> run_schedule(const ScheduleOptions& options);
 

@@ -40,7 +40,7 @@ int simulate(const SimulateCommandOptions& options, Console& console) {
     SimulateOptions wanted;
     wanted.trace = options.timeline || !options.trace.empty() || !options.svg.empty();
     const Result<SimulationReport> report = simulator.simulate(plan->document.plan, wanted);
-    if (!report) return console.fail(report.errors());
+    if (!report) return console.fail(in_document(report.errors(), options.plan));
     const Status written = write_pictures(options, *report, console);
     if (!written) return console.fail(written.errors());
     if (options.trace == "-" || options.svg == "-") return 0;

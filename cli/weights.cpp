@@ -57,8 +57,8 @@ int weights(const WeightsOptions& options, Console& console) {
 void define_weights(Command& command) {
     auto& options = command.keep<WeightsOptions>();
     command.positional("FOLDER", options.folder, "the folder of a run's checkpoints");
-    command.text("-o,--output", options.output, "FILE", "a safetensors file with Hugging Face's names",
-                 Need::Required);
+    command.output_file("-o,--output", options.output, "a safetensors file with Hugging Face's names",
+                        Need::Required);
     command.word("--dtype", options.dtype, {"f32", "bf16", "f16"}, "of the file; f32 where not given");
     command.integer("--step", options.step, 0, std::int64_t{1} << 53, "N",
                     "which checkpoint; the newest whole one where not given");

@@ -8,10 +8,10 @@ PlanCheck check_plan(const LayerGraph& graph, const Cluster& cluster, const Para
                      TargetFramework target) {
     const RuleContext context{graph, cluster, plan, target};
     PlanCheck check;
-    for (const PlanRule& rule : plan_rules()) {
-        rule.check(context, check);
+    for (const PlanRule rule : plan_rules()) {
+        rule(context, check);
         // Nothing can be computed with degrees out of range.
-        if (rule.check == check_ranges && !check.errors.empty()) break;
+        if (rule == check_ranges && !check.errors.empty()) break;
     }
     return check;
 }

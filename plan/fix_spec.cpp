@@ -74,6 +74,21 @@ bool is_number(std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// Words of labels that no key stands for.
+struct Unfixable {
+    std::string_view word, why, instead;
+};
+const Unfixable* unfixable(std::string_view word) {
+    static constexpr std::array kWords = {
+        Unfixable{"offload", "no search moves optimizer states to host memory",
+                  "; \"offload_optimizer\": 1 in a plan document does it"},
+        Unfixable{"recompute-mixed", "every stage of a search's plans recomputes alike",
+                  "; recompute=none|full fixes one of them for all stages"}};
+    const auto found =
+        std::find_if(kWords.begin(), kWords.end(), [&](const Unfixable& u) { return u.word == word; });
+    return found == kWords.end() ? nullptr : &*found;
+}
+
 // A plan's label as a spec; the text itself where it is none. What the label leaves out has its plain value.
 std::string spec_of_label(std::string_view text) {
     if (text.find('=') != std::string_view::npos) return std::string(text);
@@ -202,7 +217,10 @@ class FixParser {
                       fmt::format("zero=0 or zero=1{}", choice.substr(1)));
                 continue;
             }
-            parse_integers(kZero, {read_behind(kShard, choice, '/', kAllShards, plain)});
+            // Stage 0 has no groups, so that it says nothing of those of the others.
+            bool no_groups = false;
+            parse_integers(kZero, {read_behind(kShard, choice, '/', kAllShards, no_groups)});
+            plain = plain || (no_groups && choice != "0");
         }
         if (plain) constraints_.zero_shard.ranges.clear();  // a stage over any groups
     }
@@ -266,6 +284,19 @@ bool IntChoice::allows(std::int64_t value) const {
            });
 }
 
+std::vector<int> IntChoice::some(int otherwise) const {
+    if (ranges.empty()) return {otherwise};
+    std::vector<int> values;
+    for (const Range& range : ranges) {
+        values.push_back(static_cast<int>(range.low));
+        for (std::int64_t power = 1; power < range.high; power *= 2) {
+            if (power > range.low) values.push_back(static_cast<int>(power));
+        }
+        if (range.high > range.low) values.push_back(static_cast<int>(range.high));
+    }
+    return values;
+}
+
 bool PlanConstraints::allows(const ParallelPlan& plan) const {
     const bool stages = std::all_of(plan.stages.begin(), plan.stages.end(), [this](const StageSpec& stage) {
         return recompute.allows(stage.recompute) &&
@@ -285,7 +316,16 @@ Result<PlanConstraints> parse_fix(std::string_view spec) {
             ErrorCode::Usage, "a label's split of layers cannot be fixed", "--fix",
             fmt::format("leave '{}' out: the search splits layers by their times", spec.substr(split_of))};
     }
-    return FixParser().parse(spec_of_label(spec));
+    const std::string read = spec_of_label(spec);
+    if (read != spec) {
+        for (const std::string_view word : split(spec, ' ')) {
+            if (const Unfixable* found = unfixable(word); found != nullptr)
+                return Error{ErrorCode::Usage,
+                             fmt::format("a label's '{}' cannot be fixed: {}", word, found->why), "--fix",
+                             fmt::format("leave '{}' out{}", word, found->instead)};
+        }
+    }
+    return FixParser().parse(read);
 }
 
 std::string to_string(const PlanConstraints& constraints) {
@@ -310,7 +350,10 @@ std::string to_string(const PlanConstraints& constraints) {
                                 const std::vector<std::string>& behind) {
         std::vector<std::string> all;
         for (const std::string& choice : choices) {
-            if (behind.empty()) all.push_back(choice);
+            if (behind.empty() || choice == "0") {  // ZeRO 0 has no groups
+                all.push_back(choice);
+                continue;
+            }
             for (const std::string& one : behind)
                 all.push_back(choice + mark + one);
         }

@@ -31,6 +31,9 @@ struct IntChoice {
 
     [[nodiscard]] bool any() const { return ranges.empty(); }
     [[nodiscard]] bool allows(std::int64_t value) const;
+    // Some of what is allowed: both ends of each range and the powers of two between them; `otherwise` where
+    // anything is.
+    [[nodiscard]] std::vector<int> some(int otherwise) const;
     friend bool operator==(const IntChoice&, const IntChoice&) = default;
 };
 

@@ -108,6 +108,35 @@ std::string_view to_string(OptimizerKind kind) {
     TW_CHECK_MSG(false, "unknown optimizer");
 }
 
+PrecisionSpec precision_named(std::string_view name) {
+    PrecisionSpec spec;
+    if (name == "fp16") spec.compute = spec.parameters = Precision::Fp16;
+    if (name == "fp8") spec.compute = Precision::Fp8;
+    if (name == "fp32" || name == "tf32") {
+        spec.compute = name == "fp32" ? Precision::Fp32 : Precision::Tf32;
+        spec.parameters = Precision::Fp32;
+        spec.master_weights = false;
+    }
+    return spec;
+}
+
+OptimizerKind optimizer_named(std::string_view name) {
+    const auto found = std::find_if(kOptimizers.begin(), kOptimizers.end(),
+                                    [&](OptimizerKind kind) { return to_string(kind) == name; });
+    return found == kOptimizers.end() ? OptimizerKind::Adam : *found;
+}
+
+std::vector<std::string> precision_names() {
+    return {"bf16", "fp16", "fp8", "fp32", "tf32"};
+}
+
+std::vector<std::string> optimizer_names() {
+    std::vector<std::string> names;
+    for (const OptimizerKind kind : kOptimizers)
+        names.emplace_back(to_string(kind));
+    return names;
+}
+
 std::string_view to_string(Semantics semantics) {
     switch (semantics) {
         case Semantics::Synchronous:

@@ -3,6 +3,7 @@
 // mesh axis, "dim" a tensor's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,9 +41,16 @@ struct StageSpec {
 };
 
 enum class OptimizerKind : std::uint8_t { Adam, Sgd, SgdMomentum, Lamb };
+inline constexpr std::array kOptimizers = {OptimizerKind::Adam, OptimizerKind::Sgd,
+                                           OptimizerKind::SgdMomentum, OptimizerKind::Lamb};
 
 // Bytes of model state follow from these (sim/memory): 18 bytes a parameter for bf16 with fp32 gradients and
 // Adam.
+// What microbatches and the like may be at most, of which three multiply within int64, and tokens of a
+// sequence.
+inline constexpr std::int64_t kMostOfAPlan = std::int64_t{1} << 20;
+inline constexpr std::int64_t kLongestSequence = std::int64_t{1} << 31;
+
 struct PrecisionSpec {
     Precision compute = Precision::Bf16;     // matrix products and activations
     Precision parameters = Precision::Bf16;  // as held for compute; Fp32 with autocast
@@ -106,9 +114,17 @@ struct ParallelPlan {
 // "tp8 pp16 dp8 mbs1 1f1b zero1 full": the short name in tables.
 std::string summary(const ParallelPlan& plan);
 
-std::string_view to_string(RecomputeMode mode);     // "none", "selective", "full", "selective-ops"
-std::string_view to_string(WorkShape::Cp kind);     // "ring", "all-to-all"
-std::string_view to_string(OptimizerKind kind);     // "adam", ...
+std::string_view to_string(RecomputeMode mode);  // "none", "selective", "full", "selective-ops"
+std::string_view to_string(WorkShape::Cp kind);  // "ring", "all-to-all"
+std::string_view to_string(OptimizerKind kind);  // "adam", ...
+
+// What users choose by a name. Mixed precision ("bf16", "fp16", "fp8") keeps fp32 masters and moments, as the
+// defaults do; "fp32" and "tf32" compute with fp32 parameters. An unknown name is the default.
+PrecisionSpec precision_named(std::string_view name);
+OptimizerKind optimizer_named(std::string_view name);
+std::vector<std::string> precision_names();
+std::vector<std::string> optimizer_names();
+
 std::string_view to_string(Semantics semantics);    // "synchronous", ...
 std::string_view to_string(StepBoundary boundary);  // "barrier", "rank-local", "none"
 

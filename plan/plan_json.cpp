@@ -20,16 +20,12 @@ namespace {
 
 constexpr int kPlanVersion = 1;
 constexpr std::int64_t kMaxDegree = kMaxClusterDevices;
-constexpr std::int64_t kMaxCount = std::int64_t{1} << 20;
-constexpr std::int64_t kMaxSequence = std::int64_t{1} << 31;
 constexpr std::int64_t kMaxLayers = std::int64_t{1} << 30;
 
 constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16,
                                     Precision::Fp8};
 constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full,
                                         RecomputeMode::SelectiveOps};
-constexpr std::array kOptimizers = {OptimizerKind::Adam, OptimizerKind::Sgd, OptimizerKind::SgdMomentum,
-                                    OptimizerKind::Lamb};
 constexpr std::array kAttentionKernels = {AttentionKernel::Unfused, AttentionKernel::Flash1,
                                           AttentionKernel::Flash2, AttentionKernel::Flash3,
                                           AttentionKernel::CuDnn};
@@ -143,16 +139,16 @@ StageSpec stage_from_json(const JsonObject& object, RecomputeMode recompute) {
 
 // microbatches and global_batch follow from each other; what does not divide is check_plan's to refuse.
 void read_batch(const JsonObject& object, ParallelPlan& plan) {
-    plan.microbatch = object.integer_or("microbatch", plan.microbatch, 1, kMaxCount);
+    plan.microbatch = object.integer_or("microbatch", plan.microbatch, 1, kMostOfAPlan);
     const std::int64_t pass = plan.microbatch * plan.mesh.dp;
     const bool microbatches = object.has("microbatches"), global_batch = object.has("global_batch");
     if (!microbatches && !global_batch) {
         object.error("microbatches", "neither microbatches nor global_batch is given",
                      "global_batch counts sequences a step");
     }
-    const std::int64_t batch = object.integer_or("global_batch", 1, 1, kMaxCount * kMaxCount);
-    plan.microbatches = object.integer_or("microbatches", 1, 1, kMaxCount);
-    if (!microbatches) plan.microbatches = std::clamp<std::int64_t>(batch / pass, 1, kMaxCount);
+    const std::int64_t batch = object.integer_or("global_batch", 1, 1, kMostOfAPlan * kMostOfAPlan);
+    plan.microbatches = object.integer_or("microbatches", 1, 1, kMostOfAPlan);
+    if (!microbatches) plan.microbatches = std::clamp<std::int64_t>(batch / pass, 1, kMostOfAPlan);
     plan.global_batch = global_batch ? batch : pass * plan.microbatches;
 }
 
@@ -185,10 +181,10 @@ ParallelPlan read_settings(const JsonObject& object, Errors& errors) {
     }
     plan.schedule = object.string("schedule");
     plan.virtual_stages = degree_or(object, "virtual_stages", plan.virtual_stages);
-    plan.microbatch_group = degree_or(object, "microbatch_group", plan.microbatch_group, 0, kMaxCount);
+    plan.microbatch_group = degree_or(object, "microbatch_group", plan.microbatch_group, 0, kMostOfAPlan);
     read_batch(object, plan);
-    plan.seq_len = object.integer_or("seq_len", plan.seq_len, 1, kMaxSequence);
-    plan.vocab_divisor = object.integer_or("vocab_divisor", plan.vocab_divisor, 1, kMaxCount);
+    plan.seq_len = object.integer_or("seq_len", plan.seq_len, 1, kLongestSequence);
+    plan.vocab_divisor = object.integer_or("vocab_divisor", plan.vocab_divisor, 1, kMostOfAPlan);
     plan.sequence_parallel = object.boolean_or("sequence_parallel", plan.sequence_parallel);
     plan.cp_kind = enumerator(object, "cp_kind", kCpKinds, plan.cp_kind);
     plan.zero_stage = degree_or(object, "zero_stage", plan.zero_stage, 0, 3);
@@ -234,14 +230,15 @@ ParallelPlan read_plan(const JsonObject& object, const LayerGraph* graph, Errors
         }
     } else if (graph && errors.size() == before) {
         const std::int64_t stages = static_cast<std::int64_t>(plan.mesh.pp) * plan.virtual_stages;
-        if (stages <= graph->size()) {
+        const std::int64_t most = graph->blocks > 0 ? graph->blocks : graph->size();
+        if (stages <= most) {
             plan.stages = uniform_partition(*graph, static_cast<int>(stages), plan.recompute);
         } else {
             object.error(
                 "mesh",
-                fmt::format("{} stages (pp {} * virtual_stages {}) are more than the model's {} layers",
-                            stages, plan.mesh.pp, plan.virtual_stages, graph->size()),
-                fmt::format("at most {} stages", graph->size()));
+                fmt::format("{} stages (pp {} * virtual_stages {}) are more than the model's {} {}", stages,
+                            plan.mesh.pp, plan.virtual_stages, most, graph->blocks > 0 ? "blocks" : "layers"),
+                fmt::format("at most {} stages", most));
         }
     }
     object.finish();
@@ -411,6 +408,47 @@ Result<PlanDocument> read_plan_document(std::string_view path) {
     auto json = read_json_file(std::string(path));
     if (!json) return json.errors();
     return plan_document_from_json(*json, path);
+}
+
+std::string document_pointer(std::string_view key) {
+    struct Row {
+        std::string_view key, pointer;  // below the plan; empty: of the same name
+    };
+    static constexpr std::array kRows = {Row{"dp", "mesh/dp"},
+                                         Row{"tp", "mesh/tp"},
+                                         Row{"pp", "mesh/pp"},
+                                         Row{"cp", "mesh/cp"},
+                                         Row{"ep", "mesh/ep"},
+                                         Row{"etp", "mesh/etp"},
+                                         Row{"sp", "sequence_parallel"},
+                                         Row{"vpp", "virtual_stages"},
+                                         Row{"mbs", "microbatch"},
+                                         Row{"zero", "zero_stage"},
+                                         Row{"recompute_layers", "stages"},
+                                         Row{"master_weights", "precision/master_weights"},
+                                         Row{"optimizer_states", "precision/optimizer_states"},
+                                         Row{"gradient_reduce", "precision/gradient_reduce"},
+                                         Row{"cp_kind", ""},
+                                         Row{"microbatches", ""},
+                                         Row{"global_batch", ""},
+                                         Row{"seq_len", ""},
+                                         Row{"zero_shard", ""},
+                                         Row{"recompute", ""},
+                                         Row{"schedule", ""},
+                                         Row{"microbatch_group", ""},
+                                         Row{"stages", ""},
+                                         Row{"rank_order", ""},
+                                         Row{"precision", ""},
+                                         Row{"optimizer", ""},
+                                         Row{"offload_optimizer", ""},
+                                         Row{"offload_activations", ""},
+                                         Row{"vocab_divisor", ""},
+                                         Row{"semantics", ""},
+                                         Row{"gradient_sync", ""}};
+    if (key == "cluster") return "/cluster";
+    const auto row = std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.key == key; });
+    if (row == kRows.end()) return {};
+    return "/plan/" + std::string(row->pointer.empty() ? row->key : row->pointer);
 }
 
 }  // namespace tw

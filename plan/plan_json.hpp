@@ -42,6 +42,9 @@ Json plan_to_json(const ParallelPlan& plan);  // the "plan" member alone
 Result<ParallelPlan> plan_from_json(const Json& json, const LayerGraph& graph, const std::string& pointer);
 
 Json plan_document_to_json(const PlanDocument& document);
+// Where a plan document holds what a rule calls `key` (user_key of Trainwright, or a key of the executor's):
+// "tp" is "/plan/mesh/tp", "cluster" is "/cluster". Empty for other words.
+std::string document_pointer(std::string_view key);
 // All errors at once, with JSON pointers after `name`; structure only (types, ranges): legality is
 // check_plan's.
 Result<PlanDocument> plan_document_from_json(const Json& json, std::string_view name);

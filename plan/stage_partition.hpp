@@ -32,7 +32,7 @@ Result<std::vector<StageSpec>> explicit_partition(const LayerGraph& graph,
 std::vector<int> torchtitan_split(int blocks, int stages, int first_weight = 1, int last_weight = 1);
 
 // Sets each stage's node group: that of the devices of its pipeline rank, ranks being numbered with pp
-// outermost; where they belong to several groups, the slowest by its fp16 peak, which paces the others.
+// outermost; where they belong to several groups, the slowest by its bf16 peak, which paces the others.
 // Uniform clusters have one group.
 void assign_node_groups(const Cluster& cluster, const DeviceMesh& mesh,
                         std::span<const std::uint16_t> rank_of_stage, std::vector<StageSpec>& stages);

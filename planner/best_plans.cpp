@@ -37,7 +37,8 @@ bool BestPlans::wants(double time_s, double memory) const {
     const double least = key(time_s, memory);
     if (least > expected_) return false;
     if (plans_.empty() || least <= key(plans_.front())) return true;
-    return with_slack(least) <= (plans_.size() < top_ ? expected_ : key(plans_[top_ - 1]));
+    if (plans_.size() < top_) return true;
+    return with_slack(least) <= key(plans_[top_ - 1]);
 }
 
 bool BestPlans::wants(double time_s, double memory, const PlanKind& kind) const {

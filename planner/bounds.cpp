@@ -66,8 +66,6 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
         const LayerCost& layer = shape.layers[c];
         dense_ += static_cast<double>(work.dense_parameters);
         expert_ += static_cast<double>(work.expert_parameters);
-        const bool recomputes =
-            graph.layer(i).role == LayerRole::Block || graph.layer(i).role == LayerRole::Other;
         const auto add = [&](Sums& sums, RecomputeMode mode) {
             const PhaseCost& forward = layer.phase(mode, Opcode::Forward);
             sums.compute = saturating_add(sums.compute, stream_path(forward, CostStream::Compute) +
@@ -78,7 +76,7 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
                 Seconds(forward.ep.blocking_s + layer.phase(mode, Opcode::Backward).ep.blocking_s));
             sums.saved += saved_bytes(work, mode);
         };
-        if (!recomputes) {
+        if (!recomputes(graph.layer(i).role)) {
             add(ends_sums_, RecomputeMode::None);
             continue;
         }

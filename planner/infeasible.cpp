@@ -6,6 +6,7 @@
 
 #include "base/si_format.hpp"
 #include "plan/check_plan.hpp"
+#include "plan/schedule/generator.hpp"
 #include "plan/stage_partition.hpp"
 #include "planner/space.hpp"
 
@@ -32,11 +33,9 @@ class Sample {
                     if (fix_.cp.any() ? cp > 1 : !fix_.cp.allows(cp)) continue;
                     const int dp = world_ / (tp * pp * cp);
                     if (!fix_.dp.allows(dp)) continue;
-                    for (const int mbs : {1, 2, 4, 8}) {
-                        if (!fix_.mbs.allows(mbs)) continue;
-                        for (const RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Full}) {
-                            if (fix_.recompute.allows(mode)) visit(plan({dp, pp, tp, cp, 1, 1}, mbs, mode));
-                        }
+                    for (const int ep : fix_.ep.some(1)) {
+                        for (const int etp : fix_.etp.some(1))
+                            visit_mesh({dp, pp, tp, cp, ep, etp}, visit);
                     }
                 }
             }
@@ -44,18 +43,44 @@ class Sample {
     }
 
   private:
-    [[nodiscard]] ParallelPlan plan(const DeviceMesh& mesh, int mbs, RecomputeMode mode) const {
+    template <class Visit>
+    void visit_mesh(const DeviceMesh& mesh, Visit&& visit) const {
+        const GeneratorInfo schedule =
+            (*find_schedule(fix_.schedule.any() ? "1f1b" : fix_.schedule.words.front()))->info();
+        const std::vector<int> sizes = fix_.mbs.any() ? std::vector<int>{1, 2, 4, 8} : fix_.mbs.some(1);
+        const std::vector<RecomputeMode> modes = fix_.recompute.any()
+                                                     ? std::vector{RecomputeMode::None, RecomputeMode::Full}
+                                                     : fix_.recompute.words;
+        for (const int vpp : fix_.vpp.some(own_virtual_stages(schedule))) {
+            if (std::int64_t{mesh.pp} * vpp > std::max(1, graph_.size())) continue;
+            for (const int mbs : sizes) {
+                for (const RecomputeMode mode : modes) {
+                    ParallelPlan made = plan(mesh, schedule, vpp, mbs, mode);
+                    if (fix_.allows(made)) visit(std::move(made));
+                }
+            }
+        }
+    }
+
+    [[nodiscard]] ParallelPlan plan(const DeviceMesh& mesh, const GeneratorInfo& schedule, int vpp, int mbs,
+                                    RecomputeMode mode) const {
         ParallelPlan plan = request_.base;
         plan.mesh = mesh;
-        plan.schedule = fix_.schedule.any() ? "1f1b" : fix_.schedule.words.front();
+        plan.schedule = schedule.name;
+        plan.semantics = schedule.semantics;
+        plan.virtual_stages = vpp;
         plan.microbatch = mbs;
         plan.global_batch = request_.global_batch;
         plan.microbatches = std::max<std::int64_t>(1, request_.global_batch / (std::int64_t{mbs} * mesh.dp));
         plan.seq_len = request_.seq_len > 0 ? request_.seq_len : graph_.default_seq_len;
         plan.sequence_parallel = mesh.tp > 1 && !(fix_.sp.allows(0) && !fix_.sp.allows(1));
-        plan.zero_stage = fix_.zero.any() ? 0 : static_cast<int>(fix_.zero.ranges.front().low);
+        plan.zero_stage = fix_.zero.some(0).front();
+        plan.zero_shard = plan.zero_stage > 0 ? fix_.zero_shard.some(0).front() : 0;
         plan.recompute = mode;
-        plan.stages = uniform_partition(graph_, mesh.pp, mode);
+        plan.stages = uniform_partition(graph_, mesh.pp * vpp, mode);
+        const int blocks = mode == RecomputeMode::Full ? fix_.full_blocks.some(-1).front() : -1;
+        for (StageSpec& stage : plan.stages)
+            stage.recompute_layers = blocks;
         return plan;
     }
 
@@ -92,7 +117,7 @@ std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const P
     std::vector<InfeasiblePlan> found;
     Sample(environment, request).visit([&](ParallelPlan plan) {
         if (stop != nullptr && stop->load(std::memory_order_relaxed)) return;
-        Errors errors = check_plan(environment.graph, environment.cluster, plan).errors;
+        Errors errors = check_plan(environment.graph, environment.cluster, plan, request.target).errors;
         if (!errors.empty()) {
             found.push_back({std::move(plan), 0, std::move(errors)});
             return;

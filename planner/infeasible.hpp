@@ -17,8 +17,9 @@ struct InfeasiblePlan {
 };
 
 // Degrees of tp, pp and cp that divide the devices (tp within a node, cp where named), microbatches of powers
-// of two, without and with full recomputation, under 1F1B, that satisfy the constraints; at most `most`,
-// those with fewest broken rules first. Deterministic.
+// of two, without and with full recomputation, under 1F1B; of what the constraints fix, some of the values
+// that they allow. All satisfy the constraints and are checked by the rules of the request's framework. At
+// most `most`, those with fewest broken rules first. Deterministic.
 std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const PlanRequest& request,
                                              std::size_t most, const std::atomic<bool>* stop = nullptr);
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/check_plan.hpp"
@@ -35,7 +36,7 @@ struct RankedPlan {
 struct SearchProgress {
     std::int64_t configurations = 0, simulated = 0;
     double best_s = 0;   // 0: nothing feasible yet
-    double bound_s = 0;  // no plan that was not simulated is faster than this
+    double bound_s = 0;  // no plan that was not simulated is faster than this; 0: not known
     // The best so far, best first, as many as were asked for; valid during the call alone, `tied` not yet
     // set.
     const std::vector<RankedPlan>* best = nullptr;
@@ -58,9 +59,13 @@ struct PlanRequest {
     std::function<void(const SearchProgress&)> progress;  // called now and then from the searching thread
 };
 
+// Of a search that was cut short: what is left of its configurations, in SearchStatistics::pruned.
+inline constexpr std::string_view kNotReached = "not reached";
+
 struct SearchStatistics {
-    std::int64_t configurations = 0;             // distinct legal plans of the space
-    std::map<std::string, std::int64_t> pruned;  // by rule: "bound", "memory"
+    std::int64_t configurations = 0;  // distinct legal plans of the space
+    // By rule: "bound", "memory", "schedule" (the plan cannot be simulated); kNotReached.
+    std::map<std::string, std::int64_t> pruned;
     std::int64_t simulated = 0;
     std::int64_t too_long = 0;    // meshes outside the space: more than kMaxSearchedComputes
     bool proven_optimal = false;  // over the configurations
@@ -72,7 +77,7 @@ struct SearchStatistics {
 };
 
 struct PlanAnswer {
-    std::vector<RankedPlan> plans;  // best first; ties by memory, then by the space's order
+    std::vector<RankedPlan> plans;  // best first: by the objective, then time, then memory
     SearchStatistics search;
     std::vector<std::string>
         missing;  // where nothing is feasible: what would help (memory, devices, a divisibility)

@@ -222,7 +222,6 @@ class BestFirst {
             if (!is_wanted && request_.objective != Objective::Pareto) return;  // nor is anything behind it
             queue_.pop();
             if (!is_wanted || !wants_some_kind(node)) continue;
-            bound_s_ = std::max(bound_s_, node.time_s);
             round.push_back(node);
         }
     }
@@ -413,7 +412,11 @@ class BestFirst {
         p.configurations = statistics_.configurations;
         p.simulated = statistics_.simulated;
         p.best_s = best_.first_s();
-        p.bound_s = bound_s_;
+        // By memory, the queue says nothing of times.
+        if (request_.objective != Objective::Memory) {
+            p.bound_s = queue_.empty() ? p.best_s : queue_.top().time_s;
+            if (p.best_s > 0) p.bound_s = std::min(p.bound_s, p.best_s);
+        }
         p.best = &best_.plans();
         request_.progress(p);
     }
@@ -424,7 +427,7 @@ class BestFirst {
         std::int64_t others = statistics_.simulated;
         for (const auto& [rule, count] : statistics_.pruned)
             others += count;
-        statistics_.pruned[statistics_.interrupted ? "not reached" : "bound"] +=
+        statistics_.pruned[statistics_.interrupted ? std::string(kNotReached) : "bound"] +=
             statistics_.configurations - others;
         statistics_.wall_s = elapsed();
         answer.plans = best_.take();
@@ -446,7 +449,6 @@ class BestFirst {
     mutable ConfigurationCounter counter_;  // thread-safe
     BestPlans best_;
     SearchStatistics statistics_;
-    double bound_s_ = 0;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "plan/check_plan.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/lower_plan.hpp"
+#include "plan/rules/rule.hpp"
 #include "plan/schedule/placement.hpp"
 #include "plan/stage_partition.hpp"
 #include "plan/stage_program/stage_program.hpp"
@@ -13,12 +14,8 @@ namespace tw {
 
 std::vector<int> divisors_of(std::int64_t n) {
     std::vector<int> result;
-    for (std::int64_t d = 1; d * d <= n; ++d) {
-        if (n % d != 0) continue;
-        result.push_back(static_cast<int>(d));
-        if (d != n / d) result.push_back(static_cast<int>(n / d));
-    }
-    std::sort(result.begin(), result.end());
+    for (const std::int64_t divisor : divisors(n))
+        result.push_back(static_cast<int>(divisor));
     return result;
 }
 

@@ -54,7 +54,7 @@ class SearchSpace {
   public:
     SearchSpace(const Environment& environment, const PlanRequest& request);
 
-    // Level by level; the order is the space's own and decides ties.
+    // Level by level, in the space's own order.
     [[nodiscard]] const std::vector<MeshChoice>& meshes() const { return meshes_; }
     [[nodiscard]] std::vector<ChunkChoice> chunks(const MeshChoice& mesh) const;
     [[nodiscard]] std::vector<const ScheduleGenerator*> schedules(const MeshChoice& mesh,

@@ -17,29 +17,6 @@ std::string listed(const std::vector<int>& values) {
     return fmt::format("{}", fmt::join(values, ", "));
 }
 
-// Some of the values that a key may have: both ends of each range and the powers of two between them.
-std::vector<int> samples(const IntChoice& choice, int otherwise) {
-    if (choice.any()) return {otherwise};
-    std::vector<int> values;
-    for (const IntChoice::Range& range : choice.ranges) {
-        values.push_back(static_cast<int>(range.low));
-        for (std::int64_t power = 1; power < range.high; power *= 2) {
-            if (power > range.low) values.push_back(static_cast<int>(power));
-        }
-        if (range.high > range.low) values.push_back(static_cast<int>(range.high));
-    }
-    return values;
-}
-
-// What a schedule is made for where vpp is not fixed.
-int own_virtual_stages(const std::string& schedule) {
-    const auto generator = find_schedule(schedule);
-    if (!generator) return 1;
-    const GeneratorInfo info = (*generator)->info();
-    if (info.fixed_virtual_stages > 0) return info.fixed_virtual_stages;
-    return info.virtual_stages ? 2 : 1;
-}
-
 // Why the search has no plan like a legal one (SearchSpace's own rules).
 std::string why_left_out(const ParallelPlan& plan, const PlanConstraints& fix) {
     if (plan.mesh.pp == 1 && plan.schedule != "1f1b" && plan.schedule != "gpipe") {
@@ -48,6 +25,12 @@ std::string why_left_out(const ParallelPlan& plan, const PlanConstraints& fix) {
             "pp "
             "2 and more (hint: schedule=1f1b, or pp=2)",
             plan.schedule);
+    }
+    if (plan.mesh.etp != 1 && plan.mesh.etp != plan.mesh.tp) {
+        return fmt::format(
+            "etp: experts are searched whole and split as tp splits the rest: etp 1 or {} beside tp {}, not "
+            "{}",
+            plan.mesh.tp, plan.mesh.tp, plan.mesh.etp);
     }
     if (!fix.zero_shard.any())
         return "zero: ZeRO is searched over all replicas (zero=3/all) and over those of one node";
@@ -62,9 +45,8 @@ std::string why_left_out(const ParallelPlan& plan, const PlanConstraints& fix) {
 class Described {
   public:
     Described(const PlanConstraints& fix, const ParallelPlan& base)
-        : axes_{samples(fix.tp, 1),  samples(fix.pp, 1),   samples(fix.cp, 1),
-                samples(fix.ep, 1),  samples(fix.dp, 0),   samples(fix.vpp, 0),
-                samples(fix.mbs, 1), samples(fix.zero, 0), samples(fix.sp, 0)},
+        : axes_{fix.tp.some(1),  fix.pp.some(1),  fix.cp.some(1),   fix.ep.some(1), fix.dp.some(0),
+                fix.vpp.some(0), fix.mbs.some(1), fix.zero.some(0), fix.sp.some(0), fix.etp.some(1)},
           schedules_(fix.schedule.any() ? std::vector<std::string>{base.schedule} : fix.schedule.words) {}
 
     [[nodiscard]] std::size_t count() const {
@@ -77,7 +59,7 @@ class Described {
     // The index's digits choose a value of each key.
     [[nodiscard]] ParallelPlan plan(std::size_t index, const ParallelPlan& base, int world,
                                     std::int64_t global_batch) const {
-        std::array<int, 9> value{};
+        std::array<int, 10> value{};
         for (std::size_t a = 0; a < axes_.size(); ++a) {
             value[a] = axes_[a][index % axes_[a].size()];
             index /= axes_[a].size();
@@ -92,15 +74,17 @@ class Described {
         plan.microbatch = value[6];
         plan.zero_stage = value[7];
         plan.sequence_parallel = value[8] != 0;
+        plan.mesh.etp = value[9];
         plan.schedule = schedules_[index % schedules_.size()];
-        plan.virtual_stages = value[5] > 0 ? value[5] : own_virtual_stages(plan.schedule);
+        plan.virtual_stages =
+            value[5] > 0 ? value[5] : own_virtual_stages((*find_schedule(plan.schedule))->info());
         plan.microbatches = std::max<std::int64_t>(1, global_batch / (plan.microbatch * plan.mesh.dp));
         plan.global_batch = global_batch;
         return plan;
     }
 
   private:
-    std::array<std::vector<int>, 9> axes_;
+    std::array<std::vector<int>, 10> axes_;
     std::vector<std::string> schedules_;
 };
 

@@ -94,6 +94,16 @@ void Command::output(std::string name, std::string& target, std::string help) {
     };
 }
 
+void Command::output_file(std::string name, std::string& target, std::string help, Need need) {
+    OptionSpec& spec = add(std::move(name), "FILE", std::move(help), need);
+    spec.output = &target;
+    spec.assign = [&target](const std::string& text) -> Status {
+        if (text.empty() || text == "-")
+            return usage(text.empty() ? "names no file" : "cannot go to stdout", "the path of a file");
+        return target = text, ok();
+    };
+}
+
 void Command::word(std::string name, std::string& target, const std::vector<std::string>& words,
                    std::string help) {
     add(std::move(name), fmt::format("{}", fmt::join(words, "|")), std::move(help), Need::Optional).assign =
@@ -180,6 +190,15 @@ Errors Command::unused() const {
         const std::string other = need.value.empty() ? need.other : need.other + " " + need.value;
         errors.push_back({ErrorCode::Usage, "does nothing without " + other, need.option,
                           "add " + other + ", or leave " + need.option + " out"});
+    }
+    return errors;
+}
+
+Errors Command::unused(std::span<const std::string_view> names, const std::string& why) const {
+    Errors errors;
+    for (const std::string_view name : names) {
+        if (typed(name))
+            errors.push_back({ErrorCode::Usage, "does nothing " + why, std::string(name), "leave it out"});
     }
     return errors;
 }

@@ -70,6 +70,8 @@ class Command {
               Need need = Need::Optional);
     // A file to write, or "-": at most one of them and --json may ask for stdout.
     void output(std::string name, std::string& target, std::string help);
+    // A file to write that cannot be stdout: other processes write it, or it is read again.
+    void output_file(std::string name, std::string& target, std::string help, Need need = Need::Optional);
     void word(std::string name, std::string& target, const std::vector<std::string>& words, std::string help);
     void integer(std::string name, int& target, int low, int high, std::string value, std::string help,
                  Need need = Need::Optional);
@@ -89,6 +91,8 @@ class Command {
     [[nodiscard]] bool typed(std::string_view long_name) const;
     // What was typed and does nothing, by what `needs` declared.
     [[nodiscard]] Errors unused() const;
+    // Those of `names` (long names, positionals) that were typed, each with the reason why it does nothing.
+    [[nodiscard]] Errors unused(std::span<const std::string_view> names, const std::string& why) const;
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] const std::string& summary() const { return summary_; }
     [[nodiscard]] const std::string& details() const { return details_; }

@@ -15,6 +15,15 @@ Result<PlanDocument> load_plan_document(const std::string& path) {
     return plan_document_from_json(*json, "<stdin>");
 }
 
+Errors in_document(Errors errors, const std::string& path) {
+    for (Error& error : errors) {
+        const std::string pointer = document_pointer(error.context);
+        const std::string place = pointer.empty() ? error.context : pointer;
+        error.context = (path == "-" ? "<stdin>" : path) + (place.empty() ? "" : ": " + place);
+    }
+    return errors;
+}
+
 ExecutorVerdict executor_verdict() {
     return [](const LayerGraph& graph, const ParallelPlan& plan) {
         std::vector<std::string> parts;

@@ -19,6 +19,10 @@ struct LoadedPlan {
 Result<PlanDocument> load_plan_document(const std::string& path);
 Result<LoadedPlan> load_plan(const std::string& path);
 
+// What rules find wrong with the plan of the document at `path`: each names the file and, where the rule's
+// key is one of the document, its JSON pointer: "plan.json: /plan/mesh/tp".
+Errors in_document(Errors errors, const std::string& path);
+
 // What this build's executor cannot run of a plan, "cp: the executor has no context parallelism".
 ExecutorVerdict executor_verdict();
 

@@ -109,13 +109,14 @@ void assign_default(const Command& command, OptionSpec& option, const OptionDefa
     }
 }
 
-void assign_values(Command& command, const ParsedCommand& parsed, const OptionDefaults& defaults,
+// `defaults`: null where there are none.
+void assign_values(Command& command, const ParsedCommand& parsed, const OptionDefaults* defaults,
                    Errors& errors) {
     for (std::size_t i = 0; i < command.options().size(); ++i) {
         OptionSpec& option = command.options()[i];
         const bool typed = option.flag != nullptr ? *option.flag : !parsed.values[i].empty();
         if (!typed && !option.positional) {
-            assign_default(command, option, defaults, errors);
+            if (defaults != nullptr) assign_default(command, option, *defaults, errors);
             continue;
         }
         if (option.flag != nullptr) {
@@ -197,7 +198,8 @@ void check_root_extras(const std::vector<std::string>& extras, const Commands& c
 
 }  // namespace
 
-Invocation parse_command_line(const Commands& commands, const std::vector<std::string>& words) {
+Invocation parse_command_line(const Commands& commands, const std::vector<std::string>& words,
+                              Defaults defaults) {
     Invocation invocation;
     CLI::App app;
     CommonFlags root;
@@ -232,13 +234,16 @@ Invocation parse_command_line(const Commands& commands, const std::vector<std::s
         }
         check_root_extras(app.remaining(), commands, invocation.errors);
         check_extras(parsed[i].app->remaining(), *commands[i], invocation.errors);
-        const auto defaults = OptionDefaults::read(commands);
-        if (!defaults) {
-            invocation.errors.insert(invocation.errors.end(), defaults.errors().begin(),
-                                     defaults.errors().end());
-            return invocation;
+        if (defaults == Defaults::Read) {
+            const auto read = OptionDefaults::read(commands);
+            if (!read) {
+                invocation.errors.insert(invocation.errors.end(), read.errors().begin(), read.errors().end());
+                return invocation;
+            }
+            assign_values(*commands[i], parsed[i], &*read, invocation.errors);
+        } else {
+            assign_values(*commands[i], parsed[i], nullptr, invocation.errors);
         }
-        assign_values(*commands[i], parsed[i], *defaults, invocation.errors);
         if (invocation.errors.empty()) check_required(*commands[i], invocation.errors);
         check_stdout(*commands[i], invocation.console.json, invocation.errors);
         const Errors unused = commands[i]->unused();

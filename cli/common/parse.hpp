@@ -1,6 +1,7 @@
 // From the words of a command line to a filled-in command. CLI11 stays behind this file.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,12 @@ struct Invocation {
     Errors errors;    // all of them at once, Usage
 };
 
+// Where options that are left out take their values from: the environment and configurations, or, for a
+// worker that is told all as words, nowhere. Its command line is not the one that they were written for.
+enum class Defaults : std::uint8_t { Read, None };
+
 // Fills the options' targets of the command that was named.
-Invocation parse_command_line(const Commands& commands, const std::vector<std::string>& words);
+Invocation parse_command_line(const Commands& commands, const std::vector<std::string>& words,
+                              Defaults defaults = Defaults::Read);
 
 }  // namespace tw::cli

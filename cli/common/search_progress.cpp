@@ -46,8 +46,8 @@ void SearchProgressLine::show(const SearchProgress& progress) {
     std::string line = fmt::format("{}{} · {} plans, {} simulated", kClearLine, format_duration(elapsed_s, 2),
                                    format_count(progress.configurations), format_count(progress.simulated));
     if (progress.best_s > 0) {
-        line += fmt::format(" · best {}, none below {}", format_duration(progress.best_s),
-                            format_duration(progress.bound_s));
+        line += " · best " + format_duration(progress.best_s);
+        if (progress.bound_s > 0) line += ", none below " + format_duration(progress.bound_s);
     }
     line += remaining(progress, elapsed_s);
     std::fputs(line.c_str(), stderr);

@@ -1,5 +1,8 @@
 #include "cli/common/shells.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
 
 #include "models/hardware/cluster.hpp"
@@ -18,8 +21,9 @@ std::vector<std::string> known_values(const OptionSpec& option) {
 }
 
 bool takes_files(const OptionSpec& option) {
-    return option.value == "FILE" || option.value == "PLAN" || option.value == "OTHER" ||
-           option.value == "MODEL";
+    static constexpr std::array<std::string_view, 9> kFiles = {
+        "FILE", "FOLDER", "PATH", "PLAN", "OTHER", "PREDICTED", "MEASURED", "MODEL", "CLUSTER"};
+    return std::find(kFiles.begin(), kFiles.end(), option.value) != kFiles.end();
 }
 
 std::string joined(const std::vector<std::string>& words) {

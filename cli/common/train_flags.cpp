@@ -61,7 +61,7 @@ void define_train_flags(Command& command, TrainFlags& flags, bool for_rank) {
                  "with its index; drawn from the seed where not given");
     command.text("--resume", t.resume_folder, "FOLDER",
                  "go on from the newest whole checkpoint, under any layout and number of ranks");
-    command.text("--trace", t.trace, "FILE", "write what happened when, a trainwright/trace document");
+    command.output_file("--trace", t.trace, "write what happened when, a trainwright/trace document");
     command.text("--log", t.log_folder, "FOLDER",
                  "write metrics.jsonl, a line a step, metrics.prom for Prometheus, and a log for each rank");
     command.duration("--watchdog", t.watchdog_s,
@@ -73,7 +73,7 @@ void define_train_flags(Command& command, TrainFlags& flags, bool for_rank) {
         command.needs("--final-lr-share", "--decay", "cosine");
         return;
     }
-    command.text("--result", t.result, "FILE", "write the run's figures as JSON");
+    command.output_file("--result", t.result, "write the run's figures as JSON");
     command.integer("--attempt", flags.attempt, 0, 1'000'000'000, "N", "how often the run was restarted");
     command.flag("--quiet", t.quiet, "no line for each step");
 }

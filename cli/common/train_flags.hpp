@@ -23,7 +23,7 @@ struct TrainFlags {
     std::int64_t attempt = 0;  // of the run: restarts count
 };
 
-// `for_rank` adds what only a rank is told: --result, --attempt.
+// `for_rank` adds what only a rank is told: --result, --attempt, --quiet.
 void define_train_flags(Command& command, TrainFlags& flags, bool for_rank);
 // With seed, decay and faults filled in; all usage errors at once.
 Result<TrainOptions> train_options(const TrainFlags& flags);

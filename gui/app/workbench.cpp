@@ -11,6 +11,7 @@
 #include "gui/worker/tasks.hpp"
 #include "models/hardware/cluster_json.hpp"
 #include "models/hardware/profile_document.hpp"
+#include "planner/search_sentence.hpp"
 
 namespace tw::gui {
 namespace {
@@ -107,10 +108,10 @@ void Workbench::start_search() {
                 std::string text =
                     fmt::format("{} · {} plans, {} simulated", format_duration(elapsed_s, 2),
                                 format_count(progress.configurations), format_count(progress.simulated));
-                if (progress.best_s > 0)
-                    text += fmt::format(" · best {}, none below {}", format_duration(progress.best_s),
-                                        format_duration(progress.bound_s));
-                const double share = progress.best_s > 0 ? progress.bound_s / progress.best_s : -1;
+                const bool bounded = progress.best_s > 0 && progress.bound_s > 0;
+                if (progress.best_s > 0) text += " · best " + format_duration(progress.best_s);
+                if (bounded) text += ", none below " + format_duration(progress.bound_s);
+                const double share = bounded ? progress.bound_s / progress.best_s : -1;
                 context.progress(std::min(share, 1.0), text);
                 context.post([this, text = QString::fromStdString(text)] {
                     search_text_ = text;
@@ -130,7 +131,8 @@ void Workbench::start_search() {
                 };
             auto shared = std::make_shared<FoundPlans>(std::move(*found));
             return [this, shared] {
-                search_text_ = QString::fromStdString(search_sentence(shared->statistics));
+                search_text_ =
+                    QString::fromStdString(search_sentence(shared->statistics, !shared->plans.empty()));
                 for (const std::string& reason : shared->missing)
                     report({Problem::Severity::Error,
                             "search",

@@ -45,6 +45,16 @@ void prepare_environment(int argc, char** argv) {
     }
 }
 
+// Without a display Qt ends the process before anything can be said: the command line is then read without
+// one, and a window is refused. Whether that is so.
+bool lacks_display(int argc, char** argv) {
+    for (const char* variable : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"})
+        if (!qEnvironmentVariableIsEmpty(variable)) return false;
+    if (has_word(argc, argv, "-platform") || has_word(argc, argv, "--platform")) return false;
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+    return true;
+}
+
 int fail(const tw::Errors& errors) {
     for (const tw::Error& error : errors)
         std::fprintf(stderr, "trainwright-gui: %s\n", tw::to_string(error).c_str());
@@ -77,6 +87,7 @@ int main(int argc, char** argv) {
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     prepare_environment(argc, argv);
+    const bool no_display = lacks_display(argc, argv);
     QApplication application(argc, argv);
     QApplication::setOrganizationName("trainwright");
     QApplication::setApplicationName("trainwright-gui");
@@ -96,6 +107,10 @@ int main(int argc, char** argv) {
         std::fputs(tw::gui::action_table_markdown().c_str(), stdout);
         return 0;
     }
+    if (no_display)
+        return fail(
+            {{tw::ErrorCode::Failure, "there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set", "",
+              "--screenshot DIR draws every view without one"}});
     const QString theme =
         line->theme.isEmpty() ? QSettings().value("theme", "light").toString() : line->theme;
     tw::gui::apply_theme(theme == "dark" ? Theme::Dark : theme == "system" ? Theme::System : Theme::Light);

@@ -16,19 +16,6 @@ void keep_errors(Errors& all, const Errors& some, const char* field) {
     }
 }
 
-// Mixed precision keeps fp32 masters and moments, as ParallelPlan's defaults do.
-PrecisionSpec precision_spec(std::string_view name) {
-    PrecisionSpec spec;
-    if (name == "fp16") spec.compute = spec.parameters = Precision::Fp16;
-    if (name == "fp8") spec.compute = Precision::Fp8;
-    if (name == "fp32" || name == "tf32") {
-        spec.compute = name == "fp32" ? Precision::Fp32 : Precision::Tf32;
-        spec.parameters = Precision::Fp32;
-        spec.master_weights = false;
-    }
-    return spec;
-}
-
 Result<Cluster> cluster_of(const Setup& setup) {
     if (setup.cluster_text.empty()) return load_cluster(setup.cluster);
     const auto json = parse_json(setup.cluster_text, setup.cluster);
@@ -48,14 +35,6 @@ PlanDocument Study::with_plan(const ParallelPlan& plan) const {
     PlanDocument other = document;
     other.plan = plan;
     return other;
-}
-
-std::vector<std::string> precision_names() {
-    return {"bf16", "fp16", "fp8", "tf32", "fp32"};
-}
-
-std::vector<std::string> optimizer_names() {
-    return {"adam", "sgd", "sgd-momentum", "lamb"};
 }
 
 Result<StudyPtr> make_study(const Setup& setup) {
@@ -122,9 +101,8 @@ Result<PlanRequest> make_request(const Study& study, const Setup& setup) {
     const Precision own =
         graph.measured_on.empty() ? default_precision(study.document.cluster) : Precision::Fp32;
     request.base.precision =
-        precision_spec(setup.precision.empty() ? std::string(to_string(own)) : setup.precision);
-    for (const OptimizerKind kind : {OptimizerKind::Sgd, OptimizerKind::SgdMomentum, OptimizerKind::Lamb})
-        if (to_string(kind) == setup.optimizer) request.base.optimizer = kind;
+        precision_named(setup.precision.empty() ? to_string(own) : std::string_view(setup.precision));
+    request.base.optimizer = optimizer_named(setup.optimizer);
     return request;
 }
 

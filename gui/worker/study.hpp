@@ -34,7 +34,4 @@ Result<StudyPtr> with_cluster(const Study& study, Cluster cluster);
 // Errors name the fields "fix", "objective", "global batch".
 Result<PlanRequest> make_request(const Study& study, const Setup& setup);
 
-std::vector<std::string> precision_names();  // those that a setup may have, "" for automatic not among them
-std::vector<std::string> optimizer_names();
-
 }  // namespace tw::gui

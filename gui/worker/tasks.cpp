@@ -148,20 +148,6 @@ Result<FoundPlans> search_plans(const StudyPtr& study, const Setup& setup, StopF
     return found;
 }
 
-std::string search_sentence(const SearchStatistics& search) {
-    std::string text = fmt::format("{} configurations, {} simulated", format_count(search.configurations),
-                                   format_count(search.simulated));
-    std::string rules;
-    for (const auto& [rule, count] : search.pruned)
-        rules += fmt::format("{}{} by {}", rules.empty() ? "" : ", ", format_count(count), rule);
-    if (!rules.empty()) text += "; left out: " + rules;
-    if (search.too_long > 0)
-        text += fmt::format("; {} meshes too long to search", format_count(search.too_long));
-    const std::string wall = format_duration(search.wall_s);
-    if (search.proven_optimal) return text + ". Proven best, in " + wall + ".";
-    return text + (search.interrupted ? ". Cut short after " : ". Not proven best, after ") + wall + ".";
-}
-
 Result<Explanation> explain_plan(const Study& study, const SimulationReport& base, StopFlag stop,
                                  const std::function<void(double share)>& progress) {
     const Environment& environment = *study.environment;

@@ -41,8 +41,6 @@ struct SearchHooks {
 };
 Result<FoundPlans> search_plans(const StudyPtr& study, const Setup& setup, StopFlag stop,
                                 const SearchHooks& hooks);
-// "1,203,400 configurations, 87 simulated; left out 1.2M by bound: proven best in 1.2 s".
-std::string search_sentence(const SearchStatistics& search);
 
 // A neighbour of a plan, or the plan on other hardware, against the plan itself.
 struct Alternative {

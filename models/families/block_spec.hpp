@@ -1,5 +1,5 @@
-// One transformer block with every size resolved: what the arithmetic of models/families/transformer works
-// on.
+// One transformer block with every size resolved: what the arithmetic of models/families/transformer_block
+// works on.
 #pragma once
 
 #include <cstdint>

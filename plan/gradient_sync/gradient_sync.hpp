@@ -58,11 +58,10 @@ struct SyncCollective {
 // What a method costs one rank in one step.
 struct SyncCost {
     std::vector<SyncCollective> collectives;  // in order
-    double wire_bytes = 0;    // sent by the rank, by bandwidth-optimal algorithms (rank_wire_bytes)
-    double server_bytes = 0;  // parameter servers: through the port of one server, each direction
-    double memory_bytes = 0;  // beyond gradients and parameters: error feedback, buffers
-    double kernel_bytes = 0;  // device memory read and written to compress and decompress
-    double kernel_flops = 0;
+    double wire_bytes = 0;     // sent by the rank, by bandwidth-optimal algorithms (rank_wire_bytes)
+    double server_bytes = 0;   // parameter servers: through the port of one server, each direction
+    double memory_bytes = 0;   // beyond gradients and parameters: error feedback, buffers
+    double kernel_bytes = 0;   // device memory read and written to compress and decompress
     double max_staleness = 0;  // updates of others that a rank's parameters may miss; infinity: unbounded
 };
 

@@ -16,6 +16,12 @@ std::string even_chunks(std::int64_t blocks, int pp, std::int64_t wanted) {
     return nearest_legal("layers per virtual stage", divisors(blocks / pp), wanted);
 }
 
+// Blocks are split evenly where a plan lists no stages: embedding and head fill none of their own.
+std::string most_stages(const LayerGraph& graph) {
+    return graph.blocks > 0 ? fmt::format("at most {0} stages for {0} blocks", graph.blocks)
+                            : fmt::format("at most {0} stages for {0} layers", graph.size());
+}
+
 void check_cover(const RuleContext& context, PlanCheck& check) {
     const ParallelPlan& plan = context.plan;
     const LayerGraph& graph = context.graph;
@@ -30,8 +36,7 @@ void check_cover(const RuleContext& context, PlanCheck& check) {
                                stage.first_layer, stage.last_layer, next, graph.size()));
             consecutive = false;
         } else if (stage.first_layer == stage.last_layer) {
-            refuse(context, check, PlanKnob::Stages, fmt::format("stage {} is empty", s),
-                   fmt::format("at most {} stages for {} layers", graph.size(), graph.size()));
+            refuse(context, check, PlanKnob::Stages, fmt::format("stage {} is empty", s), most_stages(graph));
         }
         next = stage.last_layer;
     }

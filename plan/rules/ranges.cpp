@@ -4,8 +4,6 @@ namespace tw {
 namespace {
 
 constexpr std::int64_t kMaxDegree = kMaxClusterDevices;
-constexpr std::int64_t kMaxCount = std::int64_t{1} << 20;  // three of them multiply within int64
-constexpr std::int64_t kMaxSequence = std::int64_t{1} << 31;
 
 }  // namespace
 
@@ -25,12 +23,12 @@ void check_ranges(const RuleContext& context, PlanCheck& check) {
     within(PlanKnob::Ep, plan.mesh.ep, 1, kMaxDegree);
     within(PlanKnob::Etp, plan.mesh.etp, 1, kMaxDegree);
     within(PlanKnob::Vpp, plan.virtual_stages, 1, kMaxDegree);
-    within(PlanKnob::Mbs, plan.microbatch, 1, kMaxCount);
-    within(PlanKnob::Microbatches, plan.microbatches, 1, kMaxCount);
-    within(PlanKnob::GlobalBatch, plan.global_batch, 1, kMaxCount * kMaxCount);
-    within(PlanKnob::SeqLen, plan.seq_len, 1, kMaxSequence);
-    within(PlanKnob::VocabDivisor, plan.vocab_divisor, 1, kMaxCount);
-    within(PlanKnob::MicrobatchGroup, plan.microbatch_group, 0, kMaxCount);
+    within(PlanKnob::Mbs, plan.microbatch, 1, kMostOfAPlan);
+    within(PlanKnob::Microbatches, plan.microbatches, 1, kMostOfAPlan);
+    within(PlanKnob::GlobalBatch, plan.global_batch, 1, kMostOfAPlan * kMostOfAPlan);
+    within(PlanKnob::SeqLen, plan.seq_len, 1, kLongestSequence);
+    within(PlanKnob::VocabDivisor, plan.vocab_divisor, 1, kMostOfAPlan);
+    within(PlanKnob::MicrobatchGroup, plan.microbatch_group, 0, kMostOfAPlan);
     within(PlanKnob::Zero, plan.zero_stage, 0, 3);
     within(PlanKnob::ZeroShard, plan.zero_shard, 0, kMaxDegree);
     for (std::size_t s = 0; s < plan.stages.size(); ++s) {

@@ -21,13 +21,7 @@ struct RuleContext {
     TargetFramework target;
 };
 
-using RuleFunction = void (*)(const RuleContext&, PlanCheck&);
-
-struct PlanRule {
-    std::string_view name;    // "mesh"
-    std::string_view states;  // what it demands, in one line
-    RuleFunction check;
-};
+using PlanRule = void (*)(const RuleContext&, PlanCheck&);
 
 // All rules in the order in which violations are reported; the first one is `ranges`.
 std::span<const PlanRule> plan_rules();

@@ -10,24 +10,19 @@
 namespace tw {
 namespace {
 
-constexpr std::array kRules = {
-    PlanRule{"ranges", "every degree and count is at least 1 and small enough to compute with", check_ranges},
-    PlanRule{"mesh", "devices = dp * tp * pp * cp, dp derived; rank order names each axis once", check_mesh},
-    PlanRule{"experts", "world % (etp * ep * pp) == 0; experts % ep == 0", check_expert_mesh},
-    PlanRule{"layers", "the stages hold every layer once, none is empty", check_layers},
-    PlanRule{"tensor-parallel", "heads, kv heads, ffn and what else is split divide by tp",
-             check_tensor_parallel},
-    PlanRule{"sequence", "seq % (2 * cp) == 0; all-to-all: heads % (tp * cp) == 0; sp only with tp > 1",
-             check_sequence_split},
-    PlanRule{"batch", "global batch = mbs * microbatches * dp", check_batch},
-    PlanRule{"schedule", "the schedule's own rules; what the target framework can run", check_schedule_rules},
-    PlanRule{"gradient-sync", "a known method; the plan states the semantics it trains with",
-             check_gradient_sync},
-    PlanRule{"sharding", "ZeRO, recompute and offload combine as the target framework allows",
-             check_sharding},
-    PlanRule{"hardware", "the devices can compute in the plan's precision", check_hardware},
-    PlanRule{"framework", "the target framework has a setting for everything that the plan asks for",
-             check_framework},
+constexpr std::array<PlanRule, 12> kRules = {
+    check_ranges,           // every degree and count is at least 1 and small enough to compute with
+    check_mesh,             // devices = dp * tp * pp * cp, dp derived; rank order names each axis once
+    check_expert_mesh,      // world % (etp * ep * pp) == 0; experts % ep == 0
+    check_layers,           // the stages hold every layer once, none is empty
+    check_tensor_parallel,  // heads, kv heads, ffn and what else is split divide by tp
+    check_sequence_split,   // seq % (2 * cp) == 0; all-to-all: heads % (tp * cp) == 0; sp only with tp > 1
+    check_batch,            // global batch = mbs * microbatches * dp
+    check_schedule_rules,   // the schedule's own rules; what the target framework can run
+    check_gradient_sync,    // a known method; the plan states the semantics it trains with
+    check_sharding,         // ZeRO, recompute and offload combine as the target framework allows
+    check_hardware,         // the devices can compute in the plan's precision
+    check_framework,        // the target framework has a setting for everything that the plan asks for
 };
 
 }  // namespace

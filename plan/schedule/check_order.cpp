@@ -197,9 +197,7 @@ class OrderChecker {
                     error(fmt::format("weight version {} is used before it is made", action.weight_version),
                           fmt::format("rank {}, {}", r, token(action)));
                 }
-                if (action.opcode == Opcode::Backward || action.opcode == Opcode::BackwardWeight) {
-                    ++backwards[action.stage];
-                }
+                if (ends_backward(action)) ++backwards[action.stage];
             }
         }
     }
@@ -231,7 +229,10 @@ class OrderChecker {
         const auto backwards_done = [&](std::size_t rank) {
             return std::count_if(order_.ranks[rank].begin(),
                                  order_.ranks[rank].begin() + static_cast<std::ptrdiff_t>(result.done[rank]),
-                                 [](const Action& a) { return a.opcode == Opcode::Backward; });
+                                 ends_backward);
+        };
+        const auto finished = [&](std::size_t rank) {
+            return result.done[rank] == order_.ranks[rank].size();
         };
         // Replicas meet at each update: the one that has not got as far.
         const auto replica_behind = [&](std::size_t rank, const Action& a) {
@@ -241,6 +242,7 @@ class OrderChecker {
                 if (backwards_done(other) < backwards_done(behind)) behind = other;
             }
             TW_CHECK(behind != rank);
+            if (finished(behind)) return Need{static_cast<int>(behind)};
             const Action& missing = order_.ranks[behind][result.done[behind]];
             return Need{static_cast<int>(behind), missing.opcode, missing.stage, missing.microbatch};
         };
@@ -271,11 +273,20 @@ class OrderChecker {
         };
         std::vector<char> seen(order_.ranks.size(), 0);
         std::size_t rank = 0;
-        while (result.done[rank] == order_.ranks[rank].size())
+        while (finished(rank))
             ++rank;
         while (seen[rank] == 0) {
             seen[rank] = 1;
-            rank = static_cast<std::size_t>(need_of(rank).rank);
+            const auto next = static_cast<std::size_t>(need_of(rank).rank);
+            if (finished(next)) {  // a replica with fewer backwards
+                const std::string stuck =
+                    fmt::format("rank {}, {}", rank, token(order_.ranks[rank][result.done[rank]]));
+                return error(fmt::format("deadlock: {} waits for backwards of its replica on rank {}, which "
+                                         "has done all of its own",
+                                         stuck, next),
+                             stuck);
+            }
+            rank = next;
         }
         const std::size_t start = rank;
         const std::string context =

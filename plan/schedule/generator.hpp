@@ -50,6 +50,13 @@ struct GeneratorInfo {
     bool replicates = false;         // replicas > 1 are allowed
 };
 
+// Virtual stages that a schedule is made for where nobody says: its own number, two where it may hold
+// several, else one.
+[[nodiscard]] inline int own_virtual_stages(const GeneratorInfo& info) {
+    if (info.fixed_virtual_stages > 0) return info.fixed_virtual_stages;
+    return info.virtual_stages ? 2 : 1;
+}
+
 class ScheduleGenerator {
   public:
     virtual ~ScheduleGenerator() = default;

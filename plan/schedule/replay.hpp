@@ -32,6 +32,11 @@ struct UnitCosts {
     }
 };
 
+// Whether nothing of its microbatch's backward is left after it: what replicas count to meet at updates.
+inline bool ends_backward(const Action& action) {
+    return action.opcode == Opcode::Backward || action.opcode == Opcode::BackwardWeight;
+}
+
 struct ReplayResult {
     std::int64_t makespan = 0;
     // Actions done by each rank: all of them, unless the order deadlocks; then [done[r]] is what rank r is
@@ -119,8 +124,7 @@ ReplayResult replay(const ComputeOrder& order, const Cost& cost, OnStart&& on_st
             if (turn.busy_until != now) continue;
             const Action& a = *turn.next;
             done(a);
-            if (replicated && (a.opcode == Opcode::Backward || a.opcode == Opcode::BackwardWeight))
-                ++backwards[r];
+            if (replicated && ends_backward(a)) ++backwards[r];
             on_finish(r, turn.index(), now);
             ++turn.next;
             turn.busy_until = kIdle;

@@ -21,7 +21,7 @@ std::vector<StageSegment> stage_segments(const LayerGraph& graph, const StageSpe
     for (int i = stage.first_layer; i < stage.last_layer; ++i) {
         const Layer& layer = graph.layer(i);
         RecomputeMode mode = RecomputeMode::None;
-        if (layer.role == LayerRole::Block || layer.role == LayerRole::Other) {
+        if (recomputes(layer.role)) {
             mode = stage.recompute;
             if (mode == RecomputeMode::Full && stage.recompute_layers >= 0 &&
                 blocks >= stage.recompute_layers) {

@@ -1,5 +1,5 @@
 // StageProgram: what Forward(stage), Backward(stage), BackwardInput(stage) and BackwardWeight(stage) mean, op
-// by op. The simulator compiles it to a max-plus matrix (sim/cost/stage_cost.hpp), the executor runs it.
+// by op. The simulator compiles it to a max-plus matrix (sim/cost/phase_cost.hpp), the executor runs it.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,11 @@
 #include "plan/schedule/instruction.hpp"
 
 namespace tw {
+
+// Whether layers of this role run again where recomputation is asked for: embedding and head never do.
+[[nodiscard]] inline bool recomputes(LayerRole role) {
+    return role == LayerRole::Block || role == LayerRole::Other;
+}
 
 // The work of every layer class of a graph under one shape; index: layer_class.
 std::vector<LayerWork> layer_works(const LayerGraph& graph, const WorkShape& shape);

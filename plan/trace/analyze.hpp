@@ -43,7 +43,6 @@ struct StepAnalysis {
     std::vector<RankStep> ranks;  // as Trace::ranks
     double bubble_fraction = 0;   // idle share over all ranks
     [[nodiscard]] SimTime period() const { return end - begin; }
-    [[nodiscard]] double utilisation() const { return 1.0 - bubble_fraction; }
 };
 
 struct InFlightSample {

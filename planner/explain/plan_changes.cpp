@@ -154,13 +154,9 @@ class ChangeList {
             ParallelPlan changed = plan_;
             changed.schedule = info.name;
             changed.microbatch_group = 0;
-            if (info.fixed_virtual_stages > 0) {
-                changed.virtual_stages = info.fixed_virtual_stages;
-            } else if (!info.virtual_stages) {
-                changed.virtual_stages = 1;
-            } else if (changed.virtual_stages == 1) {
-                changed.virtual_stages = 2;
-            }
+            const bool keeps =
+                info.fixed_virtual_stages == 0 && info.virtual_stages && plan_.virtual_stages > 1;
+            if (!keeps) changed.virtual_stages = own_virtual_stages(info);
             std::string what = fmt::format("schedule {} -> {}", plan_.schedule, info.name);
             if (changed.virtual_stages != plan_.virtual_stages)
                 what += fmt::format(", vpp {} -> {}", plan_.virtual_stages, changed.virtual_stages);

@@ -2,13 +2,13 @@
 #include <functional>
 
 #include "plan/stage_partition.hpp"
+#include "plan/stage_program/stage_program.hpp"
 #include "planner/partitions/partition_strategy.hpp"
 
 namespace tw {
 
 double layer_time(const Layer& layer, const ShapeCost& shape, RecomputeMode recompute) {
-    const bool recomputes = layer.role == LayerRole::Block || layer.role == LayerRole::Other;
-    const RecomputeMode mode = recomputes ? recompute : RecomputeMode::None;
+    const RecomputeMode mode = recomputes(layer.role) ? recompute : RecomputeMode::None;
     const LayerCost& cost = shape.layers[static_cast<std::size_t>(layer.layer_class)];
     return static_cast<double>(cost.phase(mode, Opcode::Forward).device_time() +
                                cost.phase(mode, Opcode::Backward).device_time());

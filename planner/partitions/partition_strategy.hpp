@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "sim/cost/shape_cost.hpp"
@@ -13,15 +12,9 @@ namespace tw {
 // What the layers cost on each virtual stage's devices, one entry a stage: all the same on a uniform cluster.
 using StageShapes = std::span<const std::shared_ptr<const ShapeCost>>;
 
-struct PartitionStrategy {
-    std::string name;  // "min-max"
-    std::string source;
-    // Partitions into virtual stages under one recompute mode; may be empty. Results may repeat each other.
-    std::vector<std::vector<StageSpec>> (*partitions)(const LayerGraph& graph, StageShapes shapes,
-                                                      RecomputeMode recompute) = nullptr;
-};
-
-std::span<const PartitionStrategy> partition_strategies();
+// Partitions into virtual stages under one recompute mode; may be empty. Results may repeat each other.
+using PartitionStrategy = std::vector<std::vector<StageSpec>> (*)(const LayerGraph& graph, StageShapes shapes,
+                                                                  RecomputeMode recompute);
 
 // The uniform partition first, then what the strategies add to it, each once. They take the uniform one's
 // node groups.
@@ -36,7 +29,8 @@ std::vector<double> layer_times(const LayerGraph& graph, const ShapeCost& shape,
 // How many compositions all_partitions() lists; 0 where there are too many.
 std::int64_t listed_compositions(int layers, int stages);
 
-// The bottleneck of layer times, each stage at the speed of its own devices: what min-max balances.
+// The bottleneck of layer times, each stage at the speed of its own devices: what min-max balances. The
+// slowest stage decides (PipeDream, Harlap et al. 2018, section 3.1); embedding and head at their own cost.
 std::vector<std::vector<StageSpec>> min_max_time_partitions(const LayerGraph& graph, StageShapes shapes,
                                                             RecomputeMode recompute);
 // Every way to cut, where there are at most 256.

@@ -128,6 +128,22 @@ TEST(Inspect, MetricsAndReports) {
     EXPECT_EQ(run.warnings, result.notes);
 }
 
+TEST(Inspect, AnswersWithMembersOfAnotherTypeAreRefused) {
+    const TemporaryFolder folder;
+    const std::pair<std::string, std::string> cases[] = {
+        {R"(explanation", "version": 1, "changes": {"a": 1})", ": /changes: expected a list"},
+        {R"(explanation", "version": 1, "hardware": 3, "report": [])", ": /report: expected an object"},
+        {R"(plans", "version": 1, "plans": {"a": 1})", ": /plans: expected a list"},
+        {R"(plans", "version": 1, "request": "a")", ": /request: expected an object"}};
+    for (const auto& [members, said] : cases) {
+        const auto summary = describe_file(
+            write(folder.path() / "answer.json", R"({"schema": "trainwright/)" + members + "}"));
+        ASSERT_FALSE(summary) << members;
+        EXPECT_EQ(exit_code(summary.errors()), 5);
+        EXPECT_NE(to_string(summary.errors()).find(said), std::string::npos) << to_string(summary.errors());
+    }
+}
+
 TEST(Inspect, LogsOfRanks) {
     const TemporaryFolder folder;
     {

@@ -91,6 +91,15 @@ TEST_F(OptionDefaultsTest, WrongValuesNameTheLineOrTheVariable) {
     EXPECT_EQ(errors({"make"}).find("--jobs, from TRAINWRIGHT_JOBS: "), 0U) << errors({"make"});
 }
 
+// A rank is told all as words: neither a broken file nor a variable reaches it.
+TEST_F(OptionDefaultsTest, AWorkerHasNone) {
+    project("unknown = 1\njobs = 9\n");
+    setenv("TRAINWRIGHT_JOBS", "7", 1);
+    const Invocation invocation = parse_command_line(commands_, {"undo"}, Defaults::None);
+    EXPECT_TRUE(invocation.errors.empty()) << to_string(invocation.errors);
+    EXPECT_EQ(undo_jobs_, 1);
+}
+
 TEST_F(OptionDefaultsTest, EveryFaultOfAFileIsNamedAtOnce) {
     project("job = 1\n[make]\nclustersize = 2\njobs = [1, 2]\n[mak]\njobs = 1\n");
     const Invocation invocation = parse_command_line(commands_, {"undo"});

@@ -69,6 +69,18 @@ TEST(Help, FitsIntoAHundredColumnsAndNamesEveryOption) {
     }
 }
 
+// Every value that is a path completes to files: folders, traces and plans too.
+TEST(Completion, PathsAreFiles) {
+    const Commands commands = make_commands();
+    const std::string zsh = zsh_completion(commands), fish = fish_completion(commands);
+    for (const char* path : {":PREDICTED:_files'", ":MEASURED:_files'", ":FOLDER:_files'", ":PATH:_files'",
+                             ":OTHER:_files'", ":FILE:_files'", ":PLAN:_files'"})
+        EXPECT_NE(zsh.find(path), std::string::npos) << path;
+    for (const char* option :
+         {" -l resume -r", " -l weights -r", " -l checkpoint -r", " -l cluster -r", " -l steps -x"})
+        EXPECT_NE(fish.find(option), std::string::npos) << option;
+}
+
 TEST(Completion, KnowsEveryCommandAndOption) {
     const Commands commands = make_commands();
     for (const std::string& script :

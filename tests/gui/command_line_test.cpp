@@ -99,8 +99,10 @@ struct Ended {
 };
 
 // The program itself; its settings go to a folder of their own (gui_test_main.cpp).
-Ended run_gui(const QStringList& words) {
+Ended run_gui(const QStringList& words,
+              const QProcessEnvironment& environment = QProcessEnvironment::systemEnvironment()) {
     QProcess process;
+    process.setProcessEnvironment(environment);
     process.start(TW_BINARY_DIR "/bin/trainwright-gui", words);
     if (!process.waitForFinished(120'000)) return {};
     return {process.exitStatus() == QProcess::NormalExit ? process.exitCode() : 139,
@@ -147,6 +149,19 @@ TEST(GuiProgram, RefusedFilesEndWith5AndTheRestIsDrawn) {
         EXPECT_TRUE(ended.err.contains(said)) << ended.err.toStdString();
         EXPECT_TRUE(ended.out.contains("timeline.png")) << ended.out.toStdString();
     }
+}
+
+TEST(GuiProgram, WithoutADisplayWordsAreStillRead) {
+    QProcessEnvironment none = QProcessEnvironment::systemEnvironment();
+    for (const char* variable : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"})
+        none.remove(variable);
+    const Ended wrong = run_gui({"--theme", "pink"}, none);
+    EXPECT_EQ(wrong.code, 2) << wrong.err.toStdString();
+    EXPECT_TRUE(wrong.err.contains("--theme: unknown value 'pink'")) << wrong.err.toStdString();
+    const Ended window = run_gui({kPlan}, none);
+    EXPECT_EQ(window.code, 1) << window.err.toStdString();
+    EXPECT_TRUE(window.err.contains("there is no display")) << window.err.toStdString();
+    EXPECT_EQ(run_gui({"--version"}, none).code, 0);
 }
 
 TEST(GuiProgram, AnUnknownViewIsRefused) {

@@ -50,10 +50,26 @@ TEST(Contradictions, OptionsThatDoNothingAreRefused) {
         {"launch tiny.json --to slurm --time 1-", "--time: '1-' is no time limit of Slurm"},
         {"schedule 1f1b -p 2 -m 4 --group 2", "--group: groups of microbatches belong to interleaved"},
         {"schedule order.csv -p 4", "--stages: the file says how many"},
+        {"schedule ./order.csv -m 4", "--microbatches: the file says how many"},
+        {"schedule ./order --virtual 2", "--virtual: the file says how many"},
         {"schedule 1f1b -p 2 -m 2 --text --csv", "--text, --csv all write to stdout"},
         {"schedule 1f1b -p 2 -m 2 --text --json", "--text, --json all write to stdout"},
         {"simulate tiny.json --timeline --json", "--timeline, --json all write to stdout"},
         {"compare tiny.json tiny.trace.json --svg - --json", "--svg -, --json all write to stdout"},
+        {"compare tiny.json tiny.trace.json -o table.md", "--output: does nothing without --plans"},
+        {"compare tiny.json tiny.trace.json --ranks 1", "--ranks: does nothing without --plans"},
+        {"compare tiny.json tiny.trace.json --each 1s", "--each: does nothing without --plans"},
+        {"compare tiny.json tiny.trace.json --seed 1", "--seed: does nothing without --plans"},
+        {"compare tiny.json tiny.trace.json --plans 2", "PREDICTED: does nothing beside --plans"},
+        {"compare --plans 2 --profile x --tolerance 0.2", "--tolerance: does nothing beside --plans"},
+        {"compare --profile x --svg x.svg", "--svg: does nothing beside --plans"},
+        {"compare --plans 2 --skip-steps 1", "--skip-steps: does nothing beside --plans"},
+        {"profile show h100 --budget 5s", "--budget: does nothing where one profile is shown"},
+        {"profile show h100 -o x.json", "--output: does nothing where one profile is shown"},
+        {"profile show h100 --tolerance 0.1", "--tolerance: does nothing where one profile is shown"},
+        {"profile show h100 a100 --svg x.svg", "--svg: does nothing where two profiles are compared"},
+        {"profile import x.log --fresh", "--fresh: does nothing with import"},
+        {"profile -o x.json --device h100", "--device: does nothing where a profile is measured"},
         {"profile show h100 --svg - --json", "--svg -, --json all write to stdout"},
         {"plan --model gpt2-tiny --cluster cpu:2 --global-batch 8 --precision fp8",
          "--precision: cpu has no fp8 arithmetic"},
@@ -122,6 +138,10 @@ TEST(Contradictions, ARunWhoseOutputIsLostSaysSo) {
 }
 
 TEST(Contradictions, DefaultsOfTheEnvironmentMayStandUnused) {
+    // A default profile does not turn a comparison of traces into one of drawn plans.
+    EXPECT_EQ(run_program("compare tiny.json tiny.trace.json", "TRAINWRIGHT_PROFILE=my.profile.json").code,
+              0);
+    EXPECT_EQ(run_program("profile show h100", "TRAINWRIGHT_BUDGET=5s").code, 0);
     EXPECT_EQ(run_program("simulate tiny.json", "TRAINWRIGHT_GOODPUT=0.5").code, 0);
     EXPECT_EQ(run_program("launch tiny.json --to mpirun", "TRAINWRIGHT_PARTITION=gpu").code, 0);
     for (const char* time : {"90", "01:30:00", "2-12", "1-12:00:00"})

@@ -1,5 +1,8 @@
 // The program from end to end: documents that one command writes are what the next one reads, and both say
 // the same.
+#include <filesystem>
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "base/json.hpp"
@@ -113,6 +116,13 @@ TEST(Program, PicturesAndTracesAreWritten) {
     EXPECT_EQ(drawn.out.rfind("<svg", 0), 0U);
 }
 
+// The largest group of a profile may span nodes: what is drawn says so, the title does not claim otherwise.
+TEST(Program, CollectivesOfAProfileAreDrawnWithTheirNodes) {
+    const ProgramOutput drawn = run_program("profile show h100 --svg -");
+    ASSERT_EQ(drawn.code, 0) << drawn.err;
+    EXPECT_NE(drawn.out.find(">Collectives of the largest group<"), std::string::npos);
+}
+
 TEST(Program, ASlowRankSlowsTheStep) {
     const ProgramOutput output = run_program("simulate tiny.json --scenario scenario.json --json");
     ASSERT_EQ(output.code, 0) << output.err;
@@ -154,6 +164,40 @@ TEST(Program, ExplainRanksTheNeighbours) {
         EXPECT_LE(change["step_time_change"].get<double>(), 0.01) << change;
 }
 
+// What a rule refuses of a document names the file and the member.
+TEST(Program, RefusedPlansNameTheirPlace) {
+    for (const std::string command : {"check", "simulate", "run", "explain", "launch --to mpirun"}) {
+        const ProgramOutput output = run_program(command + " illegal.json");
+        EXPECT_EQ(output.code, 5) << command;
+        for (const char* place :
+             {"error: illegal.json: /plan/mesh/tp: num_attention_heads 4 is not a multiple",
+              "error: illegal.json: /plan/virtual_stages: interleaved needs"})
+            EXPECT_NE(output.err.find(place), std::string::npos) << command << ": " << output.err;
+    }
+    const ProgramOutput piped = run_program("check - < illegal.json");
+    EXPECT_NE(piped.err.find("error: <stdin>: /plan/mesh/tp: "), std::string::npos) << piped.err;
+    const ProgramOutput megatron = run_program("check illegal.json --for megatron");
+    EXPECT_NE(megatron.err.find("error: illegal.json: --tensor-model-parallel-size: "), std::string::npos)
+        << megatron.err;
+}
+
+// A folder that cannot be looked into does not hide the rest, nor itself.
+TEST(Program, InspectSaysWhichFolderItCannotSee) {
+    namespace fs = std::filesystem;
+    const fs::path folder = scratch("folders");
+    fs::create_directories(folder / "a");
+    fs::copy_file(TW_SOURCE_DIR "/tests/golden/inputs/tiny.json", folder / "z.json");
+    // Deeper than any path may be long: nobody's rights look into it.
+    const std::string script = scratch("deep.sh");
+    test::write_file(script, "cd '" + (folder / "a").string() +
+                                 "'\nn=$(printf '%0200d' 0)\nfor i in {1..25}; do mkdir $n && cd $n; done\n");
+    ASSERT_EQ(std::system(("bash " + script).c_str()), 0);
+    const ProgramOutput output = run_program("inspect " + folder.string());
+    EXPECT_EQ(output.code, 5);
+    EXPECT_NE(output.err.find("cannot be looked into: "), std::string::npos) << output.err.substr(0, 300);
+    EXPECT_NE(output.out.find("gpt2-tiny on cpu:2"), std::string::npos) << output.out;
+}
+
 TEST(Program, DiffOfAPlanWithItselfIsEmpty) {
     const ProgramOutput same = run_program("diff tiny.json tiny.json");
     EXPECT_EQ(same.code, 0) << same.err;
@@ -165,6 +209,34 @@ TEST(Program, DiffOfAPlanWithItselfIsEmpty) {
     for (const json& field : difference["fields"])
         schedule |= field["field"] == "schedule" && field["second"] == "gpipe";
     EXPECT_TRUE(schedule) << difference["fields"];
+}
+
+// An order that costs decide stands in the plan: one document has a key more than the other.
+TEST(Program, DiffComparesByKeysAndByModel) {
+    const std::string with_order = scratch("zb-auto.json"), plain = scratch("1f1b.json");
+    const std::string fixed = std::string(kTinyPlan) + " --fix pp=2,mbs=2,recompute=none,schedule=";
+    ASSERT_EQ(run_program(fixed + "zb-auto -o " + with_order).code, 0);
+    ASSERT_EQ(run_program(fixed + "1f1b -o " + plain).code, 0);
+    const auto fields = [](const std::string& first, const std::string& second) {
+        std::map<std::string, std::pair<std::string, std::string>> rows;
+        const json answer = json::parse(run_program("diff " + first + " " + second + " --json").out);
+        for (const json& field : answer["fields"])
+            rows[field["field"]] = {field["first"], field["second"]};
+        return rows;
+    };
+    const auto rows = fields(plain, with_order), back = fields(with_order, plain);
+    ASSERT_TRUE(rows.contains("schedule") && rows.contains("order")) << rows.size();
+    EXPECT_EQ(rows.at("schedule").second, "zb-auto");
+    EXPECT_EQ(rows.at("order"), (std::pair<std::string, std::string>{"-", "2 entries"}));
+    EXPECT_EQ(back.at("order"), (std::pair<std::string, std::string>{"2 entries", "-"}));
+    EXPECT_FALSE(rows.contains(""));
+    json wider = json::parse(test::read_file(TW_SOURCE_DIR "/tests/golden/inputs/tiny.json"));
+    wider["model"]["document"]["vocab"] = 1024;
+    const std::string other = scratch("wider.json");
+    test::write_file(other, wider.dump());
+    const auto models = fields("tiny.json", other);
+    EXPECT_EQ(models.size(), 1U);
+    EXPECT_EQ(models.begin()->first, "model/vocab");
 }
 
 TEST(Program, NothingFeasibleIsExit3AndSaysWhatIsMissing) {
@@ -274,6 +346,9 @@ TEST(Program, APlanForGpusIsLaunchedOnGpus) {
               0);
     const ProgramOutput file = run_program("launch " + plan + " --to mpirun");
     EXPECT_NE(file.out.find("--backend cuda --transport nccl"), std::string::npos) << file.out << file.err;
+    const ProgramOutput said = run_program("launch " + plan + " --to mpirun --transport nccl");
+    EXPECT_EQ(said.out, file.out) << said.err;
+    EXPECT_EQ(run_program("launch " + plan + " --to mpirun --transport nccl --backend cpu").code, 2);
     const ProgramOutput asked = run_program("launch " + plan + " --to mpirun --backend cpu");
     EXPECT_EQ(asked.out.find("--backend"), std::string::npos) << asked.out << asked.err;
     const ProgramOutput here = run_program("run " + plan + " --steps 1");

@@ -103,6 +103,22 @@ TEST(FixSpec, LabelsOfTablesAreChoices) {
     }
     EXPECT_EQ(parse_fix("zero=0/5").error().hint, "zero=0 or zero=1/5");
     EXPECT_TRUE(parse_fix("zero=0/all"));
+    for (const char* spec :
+         {"zero=0|1/8", "zero=1/8|0"}) {  // stage 0 leaves the groups of stage 1 as they are
+        const auto parsed = parse_fix(spec);
+        ASSERT_TRUE(parsed);
+        EXPECT_TRUE(parsed->zero_shard.allows(8)) << spec;
+        EXPECT_FALSE(parsed->zero_shard.allows(4)) << spec;
+        EXPECT_FALSE(parsed->zero_shard.allows(0)) << spec;
+        EXPECT_EQ(parse_fix(to_string(*parsed)).value(), *parsed) << to_string(*parsed);
+    }
+    EXPECT_TRUE(parse_fix("zero=0..1|1/8")->zero_shard.any());
+    // Words of labels that no key stands for.
+    EXPECT_EQ(parse_fix("tp2 pp2 dp4 mbs1 1f1b offload").error().message,
+              "a label's 'offload' cannot be fixed: no search moves optimizer states to host memory");
+    EXPECT_EQ(
+        parse_fix("tp2 pp2 dp4 mbs1 1f1b recompute-mixed").error().message,
+        "a label's 'recompute-mixed' cannot be fixed: every stage of a search's plans recomputes alike");
     EXPECT_EQ(parse_fix("zero=2/0").error().message, "zero: '0' is not an integer from 1 to 1048576");
     EXPECT_TRUE(parse_fix("tp2 pp2 dp4 mbs1 1f1").error().hint.starts_with("did you mean '1f1b'?"));
     EXPECT_EQ(parse_fix("tp2 sp pp2 dp4 mbs1 1f1b zero2/2, layers 3, 5").error().hint,

@@ -80,6 +80,17 @@ TEST(ParallelPlan, SummaryNamesWhatDiffers) {
     EXPECT_EQ(summary(plan), "tp8 pp16 dp8 cp2 ep4 etp2 vpp2 mbs1 interleaved recompute-mixed");
 }
 
+TEST(ParallelPlan, NamesChoosePrecisionAndOptimizer) {
+    for (const std::string& name : precision_names())
+        EXPECT_EQ(to_string(precision_named(name).compute), name);
+    EXPECT_EQ(precision_named("fp16").parameters, Precision::Fp16);
+    EXPECT_TRUE(precision_named("fp8").master_weights);
+    EXPECT_FALSE(precision_named("tf32").master_weights);
+    EXPECT_EQ(precision_named("bf16"), PrecisionSpec{});
+    for (const std::string& name : optimizer_names())
+        EXPECT_EQ(to_string(optimizer_named(name)), name);
+}
+
 TEST(ParallelPlan, NamesOfEnumerators) {
     EXPECT_EQ(to_string(RecomputeMode::Selective), "selective");
     EXPECT_EQ(to_string(OptimizerKind::SgdMomentum), "sgd-momentum");

@@ -9,6 +9,7 @@
 
 #include "base/prng.hpp"
 #include "plan/check_plan.hpp"
+#include "plan/rules/keys.hpp"
 #include "plan/stage_partition.hpp"
 #include "tests/support/test_scale.hpp"
 
@@ -28,6 +29,43 @@ PlanDocument make_document() {
     document.plan.microbatches = 4;
     document.plan.global_batch = 16;
     return document;
+}
+
+// What a rule calls a knob is found in the document, wherever it stands there.
+TEST(PlanJson, EveryKeyOfARuleHasItsPlace) {
+    const Json json = plan_document_to_json(make_document());
+    for (int knob = 0; knob <= static_cast<int>(PlanKnob::Cluster); ++knob) {
+        const std::string key(user_key(static_cast<PlanKnob>(knob), TargetFramework::Trainwright));
+        const std::string pointer = document_pointer(key);
+        ASSERT_FALSE(pointer.empty()) << key;
+        EXPECT_TRUE(json.contains(Json::json_pointer(pointer))) << pointer;
+    }
+    for (const char* key : {"master_weights", "optimizer_states", "gradient_reduce"})
+        EXPECT_TRUE(json.contains(Json::json_pointer(document_pointer(key)))) << key;
+    EXPECT_EQ(document_pointer("tp"), "/plan/mesh/tp");
+    EXPECT_EQ(document_pointer("--tensor-model-parallel-size"), "");
+}
+
+// Blocks are what is split: GPT-2's embedding and head fill no stage of their own.
+TEST(PlanJson, MoreStagesThanBlocksAreRefused) {
+    Json json = plan_document_to_json(make_document());
+    const auto blocks = make_document().graph.blocks;
+    json.erase("order_digest");
+    json["plan"].erase("stages");
+    json["plan"]["mesh"]["pp"] = blocks + 1;
+    const auto read = plan_document_from_json(json, "p.json");
+    ASSERT_FALSE(read);
+    EXPECT_NE(to_string(read.errors()).find(fmt::format("are more than the model's {} blocks", blocks)),
+              std::string::npos)
+        << to_string(read.errors());
+    EXPECT_NE(to_string(read.errors()).find(fmt::format("at most {} stages", blocks)), std::string::npos);
+    PlanDocument listed = make_document();
+    listed.plan.mesh = {.dp = 1, .pp = 8};
+    listed.plan.stages = uniform_partition(listed.graph, 8, RecomputeMode::None);
+    const Errors errors = check_plan(listed.graph, listed.cluster, listed.plan).errors;
+    EXPECT_NE(to_string(errors).find(fmt::format("at most {0} stages for {0} blocks", blocks)),
+              std::string::npos)
+        << to_string(errors);
 }
 
 template <class Enum>

@@ -51,6 +51,64 @@ TEST(CheckOrder, NamesTheCycleOfADeadlock) {
     EXPECT_NE(format_grid(order, &errors[0]).find("0F1 0B1  <-- ERROR HERE"), std::string::npos);
 }
 
+// Replicas meet at each update, where their backwards are split too.
+TEST(CheckOrder, NamesTheReplicaThatAnotherWaitsFor) {
+    const auto action = [](Opcode opcode, int stage, int microbatch) {
+        Action a;
+        a.opcode = opcode;
+        a.stage = static_cast<std::uint16_t>(stage);
+        a.microbatch = microbatch;
+        return a;
+    };
+    ComputeOrder order;
+    order.stages = 2;
+    order.microbatches = 4;
+    order.splits_backward = true;
+    order.rank_of_stage = {0, 2};
+    order.replicas_of_stage = {2, 1};
+    order.ranks.resize(3);
+    const auto fill = [&](std::size_t rank, int stage, const std::vector<int>& microbatches) {
+        for (const int b : microbatches) {
+            for (const Opcode opcode : {Opcode::Forward, Opcode::BackwardInput, Opcode::BackwardWeight})
+                order.ranks[rank].push_back(action(opcode, stage, b));
+        }
+    };
+    fill(0, 0, {0, 2});
+    fill(1, 0, {1, 3});
+    fill(2, 1, {0, 2, 1, 3});  // rank 0's second before rank 1's first
+    const Errors errors = check_order(order);
+    ASSERT_EQ(errors.size(), 1U) << to_string(errors);
+    EXPECT_EQ(
+        errors[0].message,
+        "deadlock: rank 0, 0F2 waits for 0I1 -> rank 1, 0I1 waits for 1B1 -> rank 2, 1F2 waits for 0F2");
+    order.ranks[2].clear();
+    fill(2, 1, {0, 1, 2, 3});
+    EXPECT_TRUE(check_order(order).empty()) << to_string(check_order(order));
+}
+
+// A replica that has no backwards left will never catch up.
+TEST(CheckOrder, NamesAReplicaThatHasFewerBackwards) {
+    ComputeOrder order = make("1f1b", 1, 3);
+    order.stages = 2;
+    order.rank_of_stage = {0, 0};
+    order.replicas_of_stage = {2, 2};
+    order.ranks.assign(2, {});
+    for (int b = 0; b < 3; ++b) {
+        for (const auto& [opcode, stage] : {std::pair{Opcode::Forward, 0}, std::pair{Opcode::Forward, 1},
+                                            std::pair{Opcode::Backward, 1}, std::pair{Opcode::Backward, 0}}) {
+            Action a;
+            a.opcode = opcode;
+            a.stage = static_cast<std::uint16_t>(stage);
+            a.microbatch = b;
+            order.ranks[static_cast<std::size_t>(b % 2)].push_back(a);
+        }
+    }
+    const Errors errors = check_order(order);
+    ASSERT_EQ(errors.size(), 1U) << to_string(errors);
+    EXPECT_NE(errors[0].message.find("which has done all of its own"), std::string::npos)
+        << errors[0].message;
+}
+
 TEST(CheckOrder, BackwardUsesItsForwardsWeights) {
     ComputeOrder order = make("pipedream", 2, 2);
     order.ranks[0][2].weight_version ^= 1U;  // 0B0

@@ -31,6 +31,20 @@ TEST(BestPlans, TiedIsWhatTheirOwnErrorsCannotTellApart) {
     EXPECT_TRUE(plans[3].tied);
 }
 
+// Fewer than were asked for: what is a little better than the last expected is still wanted.
+TEST(BestPlans, NothingExpectedIsLostToTheSlack) {
+    BestPlans best(Objective::Time, 3);
+    best.expect({plan(1, 1.0, 0, 0), plan(2, 1.1, 0, 0), plan(4, 1.2, 0, 0)});
+    best.insert(plan(1, 1.0, 0, 0));
+    EXPECT_TRUE(best.wants(1.2, 0));
+    EXPECT_TRUE(best.wants(1.195, 0));
+    EXPECT_FALSE(best.wants(1.21, 0));
+    best.insert(plan(2, 1.1, 0, 0));
+    best.insert(plan(4, 1.2, 0, 0));
+    EXPECT_FALSE(best.wants(1.195, 0));  // by less than the slack
+    EXPECT_TRUE(best.wants(1.15, 0));
+}
+
 TEST(BestPlans, MemoryWithinAPercentIsRankedByTime) {
     const auto sized = [](double seconds, double bytes) {
         RankedPlan p = plan(1, seconds, 0, 0);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/infeasible.hpp"
+#include "planner/search_sentence.hpp"
 #include "tests/planner/planner_fixtures.hpp"
 
 namespace tw {
@@ -233,6 +234,82 @@ TEST(Planner, InfeasiblePlansHaveTheirReasonAndAreDeterministic) {
     for (const InfeasiblePlan& plan : infeasible_plans(simulator, request_of(16, "tp=4,mbs=2"), 40)) {
         EXPECT_EQ(plan.plan.mesh.tp, 4);
         EXPECT_EQ(plan.plan.microbatch, 2);
+    }
+}
+
+TEST(Planner, InfeasiblePlansSatisfyWhatIsFixed) {
+    const auto environment = test::environment_of("mixtral-8x22b", "a100:16");
+    const Simulator simulator(environment);
+    for (const char* fix : {"ep=4,etp=1", "pp=4,vpp=2,schedule=interleaved", "zero=1/8,mbs=16",
+                            "recompute=full:1,pp=2", "recompute=selective", "sp=on,schedule=zb-v"}) {
+        PlanRequest request = request_of(32, fix);
+        request.seq_len = 65536;
+        const auto plans = infeasible_plans(simulator, request, 100);
+        EXPECT_FALSE(plans.empty()) << fix;
+        for (const InfeasiblePlan& plan : plans)
+            EXPECT_TRUE(request.constraints.allows(plan.plan)) << fix << ": " << summary(plan.plan);
+    }
+    // The rules are those of the request's framework.
+    PlanRequest request = request_of(32, "ep=4,tp=4");
+    request.target = TargetFramework::DeepSpeed;
+    bool refused = false;
+    for (const InfeasiblePlan& plan : infeasible_plans(simulator, request, 100))
+        refused = refused || to_string(plan.errors).find("DeepSpeed") != std::string::npos;
+    EXPECT_TRUE(refused);
+}
+
+TEST(Planner, NamesTheExpertsTensorParallelDegree) {
+    const auto answer =
+        find_plans(test::environment_of("mixtral-8x7b", "h100:16"), request_of(32, "tp=4,etp=2"));
+    ASSERT_TRUE(answer);
+    EXPECT_NE(joined(answer->missing).find("etp 1 or 4 beside tp 4, not 2"), std::string::npos)
+        << joined(answer->missing);
+    const auto dense = find_plans(test::environment_of("llama3-8b", "h100:16"), request_of(32, "etp=2"));
+    ASSERT_TRUE(dense);
+    EXPECT_NE(joined(dense->missing).find("no experts to split"), std::string::npos)
+        << joined(dense->missing);
+}
+
+TEST(Planner, ASentenceSaysHowASearchWent) {
+    SearchStatistics search;
+    search.configurations = 1203400;
+    search.simulated = 87;
+    search.pruned = {{"bound", 1203300}, {"memory", 13}};
+    search.proven_optimal = true;
+    search.wall_s = 1.2;
+    EXPECT_EQ(
+        search_sentence(search, true),
+        "1,203,400 configurations, 87 simulated; left out: 1,203,300 by bound, 13 by memory. Proven best, "
+        "in 1.20 s.");
+    EXPECT_EQ(search_sentence(search, false).find("best"), std::string::npos);
+    search.pruned = {{"memory", 13}, {std::string(kNotReached), 1203300}};
+    search.proven_optimal = false;
+    search.interrupted = true;
+    EXPECT_EQ(search_sentence(search, true),
+              "1,203,400 configurations, 87 simulated; left out: 13 by memory; 1,203,300 not reached. Cut "
+              "short after 1.20 s.");
+}
+
+// By memory, nothing is known of the times of what is left.
+TEST(Planner, ABoundOfTimesIsTheQueuesOwn) {
+    for (const Objective objective : {Objective::Time, Objective::Memory}) {
+        PlanRequest request = request_of(32);
+        request.objective = objective;
+        double bound = 0, best = 0;
+        request.progress = [&](const SearchProgress& p) {
+            if (objective == Objective::Memory) {
+                EXPECT_EQ(p.bound_s, 0);
+            } else {
+                EXPECT_GE(p.bound_s, bound);
+                EXPECT_TRUE(p.best_s == 0 || p.bound_s <= p.best_s);
+            }
+            bound = p.bound_s;
+            best = p.best_s;
+        };
+        const auto answer = find_plans(test::environment_of("gpt2-small", "a100:8"), request);
+        ASSERT_TRUE(answer);
+        EXPECT_GT(best, 0);
+        EXPECT_EQ(bound, objective == Objective::Time ? best : 0);
     }
 }
 

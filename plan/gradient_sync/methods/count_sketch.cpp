@@ -43,7 +43,6 @@ class CountSketchSync final : public GradientSync {
         // Insert: gradient and residual in, residual out, a read and a write of a counter for every row;
         // query: a read for every row of every parameter, a write of the values.
         cost.kernel_bytes = request.parameters * (element + 8 + 8 * rows + 4 * rows) + 2 * values;
-        cost.kernel_flops = request.parameters * (1 + 2 * rows + rows);
         return cost;
     }
 };

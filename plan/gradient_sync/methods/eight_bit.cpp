@@ -36,7 +36,6 @@ class EightBitSync final : public GradientSync {
         // Dequantise: packed in, gradient out.
         cost.kernel_bytes = request.parameters * (element + 4 + 4) + packed +
                             packed * (1 + 1.0 / request.replicas) + packed + request.parameters * element;
-        cost.kernel_flops = 6 * request.parameters;  // scale, round, residual; multiply and add; multiply
         return cost;
     }
 };

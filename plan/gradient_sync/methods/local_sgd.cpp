@@ -32,7 +32,6 @@ class LocalSgd final : public GradientSync {
             cost.memory_bytes = 8 * request.parameters;
             // Outer step: reads parameters, common parameters and momentum, writes all three.
             cost.kernel_bytes = 24 * request.parameters / options.local_steps;
-            cost.kernel_flops = 4 * request.parameters / options.local_steps;
         }
         return cost;
     }

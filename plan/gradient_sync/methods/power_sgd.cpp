@@ -34,7 +34,6 @@ class PowerSgd final : public GradientSync {
         sync_detail::add(cost, request, {CollectiveKind::AllReduce, factor, 1, SyncMoment::AfterBackward});
         sync_detail::add(cost, request, {CollectiveKind::AllReduce, factor, 1, SyncMoment::AfterBackward});
         cost.memory_bytes = 4 * request.parameters + 2 * factor;
-        cost.kernel_flops = 6 * request.parameters * r + 2 * matrices * d * r * r;
         // Gradient and residual in, twice the sum in for the products, residual and gradient out, factors
         // four times.
         const double element = bytes_per_element(request.gradient);

@@ -35,7 +35,6 @@ class TopKSync final : public GradientSync {
         // scatter-add every replica's entries (index, value, read and write of the target).
         cost.kernel_bytes = request.parameters * (element + 4 + 4 + 4 + 4) + gathered +
                             2 * element * gathered / (4 + element);
-        cost.kernel_flops = 3 * request.parameters + request.replicas * chosen;
         return cost;
     }
 };
