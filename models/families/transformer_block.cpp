@@ -229,7 +229,6 @@ LayerWork TransformerBlock::work(const WorkShape& shape) const {
     const BlockParameters p = block_parameters(s, shape.tp, shape.ep, shape.etp);
     b.work.dense_parameters = p.dense;
     b.work.expert_parameters = p.expert;
-    b.work.routed_fraction = s.moe ? d(s.moe->top_k) / d(s.moe->experts) : 0;
     return std::move(b.work);
 }
 

@@ -83,7 +83,6 @@ struct LayerWork {
     std::int64_t dense_parameters = 0;      // held by one rank, sharded over tp; gradients reduced over dp*cp
     std::int64_t expert_parameters = 0;     // held by one rank, sharded over ep and etp; reduced over edp
     std::int64_t quantised_parameters = 0;  // of both, weights of the products that run in fp8
-    double routed_fraction = 0;             // MoE: active share of expert parameters, for MFU
     std::optional<RecomputeByOp> by_op;     // of blocks, where WorkShape::by_op asks for it
 };
 

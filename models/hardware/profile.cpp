@@ -127,13 +127,11 @@ struct Estimate {
             estimate.scaled = true;
         }
         if (gemm.accumulate) {
-            // fp32 sums are read and written where the curve has a 16-bit result written: 6 bytes an output
-            // more, after the products. A tile's epilogue does not overlap its own main loop, and tiles of
-            // 256 x 128 fill a multiprocessor's registers, so that no other tile runs meanwhile
+            // fp32 sums are read and written where the curve has a result written: 6 bytes an output more in
+            // 16 bits, 4 in fp32, after the products. A tile's epilogue does not overlap its own main loop,
+            // and tiles of 256 x 128 fill a multiprocessor's registers, so that no other tile runs meanwhile
             // (NVIDIA/cutlass, media/docs/efficient_gemm.md, "Epilogue" and "Parallelized reductions").
-            const double outputs = static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                                   static_cast<double>(shape.batch);
-            estimate.seconds += 6 * outputs / entry.curve.bandwidth;
+            estimate.seconds += accumulation_seconds(entry.curve, shape);
         }
         return estimate;
     }

@@ -40,6 +40,7 @@ struct MeasuredEnvironment {
     int cores = 0;                     // that the ranks could use
     int ranks = 1;                     // processes that measured together
     int threads = 1;                   // of a rank
+    int multiprocessors = 0;           // of a GPU
     double seconds = 0;                // spent on measuring
     double harness_overhead = 0;       // share of a sample that was the clock and the loop
     double noise = 0;                  // median relative spread of equal samples

@@ -78,6 +78,7 @@ MeasuredEnvironment read_environment(const Json& value, Errors& errors) {
     e.cores = static_cast<int>(o.integer_or("cores", 0, 0, 1 << 20));
     e.ranks = static_cast<int>(o.integer_or("ranks", 1, 1, 1 << 20));
     e.threads = static_cast<int>(o.integer_or("threads", 1, 1, 1 << 20));
+    e.multiprocessors = static_cast<int>(o.integer_or("multiprocessors", 0, 0, 1 << 20));
     e.seconds = o.number_or("measured_for_s", 0, 0, kHuge);
     e.harness_overhead = o.number_or("harness_overhead", 0, 0, 1);
     e.noise = o.number_or("noise", 0, 0, kHuge);
@@ -104,6 +105,7 @@ Json environment_json(const MeasuredEnvironment& e) {
     if (e.cores > 0) o["cores"] = e.cores;
     o["ranks"] = e.ranks;
     o["threads"] = e.threads;
+    if (e.multiprocessors > 0) o["multiprocessors"] = e.multiprocessors;
     o["measured_for_s"] = e.seconds;
     o["harness_overhead"] = e.harness_overhead;
     o["noise"] = e.noise;

@@ -66,6 +66,7 @@ MeasuredEnvironment describe_environment(const Backend& backend, const Transport
     e.backend = std::string(backend.description());
     e.ranks = transport.size();
     e.threads = threads;
+    e.multiprocessors = backend.multiprocessors();
     return e;
 }
 
@@ -73,7 +74,8 @@ Status refit(ProfileDocument& document) {
     const bool cpu = document.environment && document.environment->backend.rfind("cpu", 0) == 0;
     auto fit =
         fit_measured(document.samples, cpu ? "cpu-local" : "gpu-local",
-                     document.environment ? document.environment->processor + ", measured here" : "", cpu);
+                     document.environment ? document.environment->processor + ", measured here" : "",
+                     cpu || !document.environment ? 0 : std::max(1, document.environment->multiprocessors));
     if (!fit) return fit.errors();
     document.profile = std::move(fit->profile);
     if (document.environment) {

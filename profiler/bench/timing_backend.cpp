@@ -16,6 +16,7 @@ class TimingBackend final : public Backend {
 
     [[nodiscard]] std::string_view name() const override { return inner_.name(); }
     [[nodiscard]] std::string description() const override { return inner_.description(); }
+    [[nodiscard]] int multiprocessors() const override { return inner_.multiprocessors(); }
     [[nodiscard]] bool host_memory() const override { return inner_.host_memory(); }
     [[nodiscard]] bool holds(const void* data) const override { return inner_.holds(data); }
     void release_cached() override { inner_.release_cached(); }

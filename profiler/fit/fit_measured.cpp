@@ -18,6 +18,7 @@
 #include "profiler/fit/fit_host_gemm.hpp"
 #include "profiler/fit/fit_kernels.hpp"
 #include "profiler/fit/minimize.hpp"
+#include "profiler/fit/missing_parts.hpp"
 #include "profiler/fit/residual_grid.hpp"
 #include "profiler/fit/statistics.hpp"
 
@@ -90,8 +91,12 @@ GemmCurve first_guess(const std::vector<GemmPoint>& points) {
     return curve;
 }
 
-// A form over the forward curve: the median ratio, and how it changes with the sizes.
-GemmFormEntry fit_form(GemmForm form, std::vector<GemmPoint> points, const GemmEntry& base) {
+// A form over the forward curve: the median ratio, and how it changes with the sizes. `adds`: a weight
+// gradient was added to fp32 sums, which a simulation counts by itself (models/hardware/profile.hpp).
+GemmFormEntry fit_form(GemmForm form, std::vector<GemmPoint> points, const GemmEntry& base, bool adds) {
+    for (GemmPoint& p : points) {
+        if (adds) p.seconds = std::max(p.seconds / 2, p.seconds - accumulation_seconds(base.curve, p.shape));
+    }
     GemmFormEntry entry;
     entry.form = form;
     std::vector<double> ratios, errors;
@@ -113,7 +118,8 @@ GemmFormEntry fit_form(GemmForm form, std::vector<GemmPoint> points, const GemmE
 
 // Forward products make the curve; the other forms' factors are medians of measured over curve: those of the
 // first precision stand for all that have not enough of their own.
-void add_products(const std::vector<SampleSeries>& samples, bool cpu, HardwareProfile& profile) {
+void add_products(const std::vector<SampleSeries>& samples, int multiprocessors, HardwareProfile& profile) {
+    const bool cpu = multiprocessors == 0;
     constexpr std::size_t kFewestOfAForm = 8;
     bool first = true;
     for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Bf16, Precision::Fp16}) {
@@ -122,7 +128,7 @@ void add_products(const std::vector<SampleSeries>& samples, bool cpu, HardwarePr
             (p.form == GemmForm::Forward ? forward : rest).push_back(p);
         if (forward.size() < 8) continue;
         GemmFitOptions options;
-        options.sms = cpu ? 1 : 132;
+        options.sms = std::max(1, multiprocessors);
         options.evaluations = 1600;
         options.residual_grid = forward.size() >= 40;
         GemmFit fit = fit_gemm(forward, first_guess(forward), options, kSource);
@@ -135,7 +141,7 @@ void add_products(const std::vector<SampleSeries>& samples, bool cpu, HardwarePr
             forms[p.form].push_back(p);
         for (const auto& [form, points] : forms) {
             if (!first && points.size() < kFewestOfAForm) continue;
-            GemmFormEntry entry = fit_form(form, points, fit.entry);
+            GemmFormEntry entry = fit_form(form, points, fit.entry, !cpu && form == GemmForm::WeightGrad);
             if (!first) entry.precision = precision;
             profile.gemm_forms.push_back(std::move(entry));
         }
@@ -149,7 +155,7 @@ void add_products(const std::vector<SampleSeries>& samples, bool cpu, HardwarePr
     }
 }
 
-void add_attention(const std::vector<SampleSeries>& samples, HardwareProfile& profile) {
+void add_attention(const std::vector<SampleSeries>& samples, int multiprocessors, HardwareProfile& profile) {
     for (const bool backward : {false, true}) {
         std::vector<AttentionPoint> points;
         double rate = 1;
@@ -173,7 +179,8 @@ void add_attention(const std::vector<SampleSeries>& samples, HardwareProfile& pr
         if (points.size() < 6) continue;
         AttentionCurve start;
         start.launch_s = 1e-6, start.rate = rate, start.narrow = 8, start.prologue_s = 1e-7;
-        start.bandwidth = rate / 4, start.blend = 1.5, start.throttle = 0.01, start.rows = 64, start.sms = 1;
+        start.bandwidth = rate / 4, start.blend = 1.5, start.throttle = 0.01, start.rows = 64;
+        start.sms = std::max(1, multiprocessors);
         profile.attention.push_back(fit_attention(points, AttentionKernel::Flash2, start, kSource));
     }
 }
@@ -411,35 +418,20 @@ void add_sustained(const std::vector<SampleSeries>& samples, HardwareProfile& pr
     }
 }
 
-std::vector<std::string> missing_parts(const HardwareProfile& p) {
-    std::vector<std::string> missing;
-    const auto need = [&](bool there, const char* what) {
-        if (!there) missing.emplace_back(what);
-    };
-    need(p.attention.size() == 2, "attention: too few shapes");
-    need(p.memory_fit.source == kSource, "copies: too few sizes");
-    need(!p.convolution.empty(), "convolution: too few shapes");
-    need(!p.host.empty(), "host: no dispatch was timed");
-    need(!p.collectives.empty(), "collectives: no two ranks measured together");
-    need(std::any_of(p.interference.begin(), p.interference.end(),
-                     [](const InterferenceEntry& e) { return e.beside == "ranks"; }),
-         "interference: no two ranks computed together");
-    return missing;
-}
-
 }  // namespace
 
 Result<MeasuredFit> fit_measured(const std::vector<SampleSeries>& samples, const std::string& name,
-                                 const std::string& description, bool cpu) {
+                                 const std::string& description, int multiprocessors) {
+    const bool cpu = multiprocessors == 0;
     MeasuredFit result;
     HardwareProfile& profile = result.profile;
     profile.name = name;
     profile.description = description;
-    add_products(samples, cpu, profile);
+    add_products(samples, multiprocessors, profile);
     if (profile.gemm.empty())
         return Error{ErrorCode::Failure, "no precision has eight measured products: nothing to fit", "",
                      "a larger --budget"};
-    add_attention(samples, profile);
+    add_attention(samples, multiprocessors, profile);
     add_kernels(samples, cpu, profile);
     add_convolution(samples, profile);
     add_host(samples, cpu, profile);
@@ -449,7 +441,7 @@ Result<MeasuredFit> fit_measured(const std::vector<SampleSeries>& samples, const
     for (const SampleSeries& s : samples) {
         if (s.benchmark == "memory_outside") profile.memory_outside_bytes = median_of(s.values);
     }
-    result.missing = missing_parts(profile);
+    result.missing = missing_parts(profile, kSource);
     return result;
 }
 
@@ -459,6 +451,7 @@ double predicted_seconds(const HardwareProfile& profile, const SampleSeries& s) 
         Gemm g;
         g.m = whole(s, "m"), g.n = whole(s, "n"), g.k = whole(s, "k"), g.batch = whole(s, "batch");
         g.form = form_of(s), g.precision = precision_of(s);
+        g.accumulate = g.form == GemmForm::WeightGrad && profile.name.rfind("cpu", 0) != 0;
         op.body = g;
     } else if (s.benchmark == "attention" || s.benchmark == "attention_backward") {
         Attention a;

@@ -90,9 +90,10 @@ class Backend {
     Backend(const Backend&) = delete;
     Backend& operator=(const Backend&) = delete;
 
-    [[nodiscard]] virtual std::string_view name() const = 0;    // "cpu"
-    [[nodiscard]] virtual std::string description() const = 0;  // "cpu: oneDNN 2.6.3, avx512, 1 thread"
-    [[nodiscard]] virtual bool host_memory() const = 0;         // the host may read and write tensors
+    [[nodiscard]] virtual std::string_view name() const = 0;         // "cpu"
+    [[nodiscard]] virtual std::string description() const = 0;       // "cpu: oneDNN 2.6.3, avx512, 1 thread"
+    [[nodiscard]] virtual int multiprocessors() const { return 0; }  // of a GPU
+    [[nodiscard]] virtual bool host_memory() const = 0;              // the host may read and write tensors
     // Whether this address is the device's alone; host memory may take part in collectives beside tensors.
     [[nodiscard]] virtual bool holds(const void* data) const = 0;
 

@@ -87,9 +87,8 @@ static double transient_bytes(Opcode opcode, const StageFootprint& stage, const 
     }
     if (opcode == Opcode::Forward) return stage.transient_forward;
     if (opcode == Opcode::OverlapForwardBackward) return stage.transient_forward + stage2.transient_backward;
-    if (opcode == Opcode::BackwardInput)
-        return owes ? stage.transient_backward_input_beside : stage.transient_backward_input;
-    return opcode == Opcode::BackwardWeight ? stage.transient_backward_weight : 0;
+    if (opcode != Opcode::BackwardInput) return 0;
+    return owes ? stage.transient_backward_input_beside : stage.transient_backward_input;
 }
 
 DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<StageFootprint>& stages,
@@ -263,7 +262,7 @@ MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan,
 std::vector<double> activation_limits(const Environment& environment, const ParallelPlan& plan,
                                       const PlanCost& costs, std::span<const std::uint16_t> rank_of_stage) {
     return most_activations(environment, plan, costs, rank_of_stage, 0, [](const StageFootprint& f) {
-        return std::max({f.transient_forward, f.transient_backward_input, f.transient_backward_weight});
+        return std::max(f.transient_forward, f.transient_backward_input);
     });
 }
 

@@ -23,7 +23,6 @@ struct StageFootprint {
     double transient_forward = 0;   // beyond the saved ones while the forward runs
     double transient_backward = 0;  // recomputed activations of one layer, logits' gradient, temporaries
     double transient_backward_input = 0;  // the same while a split backward runs its first half
-    double transient_backward_weight = 0;
     // Whole gradients of sharded layers, once for all microbatches: from the first one's BackwardInput, which
     // adds to them, until no BackwardWeight is to come. While they are held a BackwardInput adds none.
     double gradients_for_weight = 0, transient_backward_input_beside = 0;

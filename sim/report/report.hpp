@@ -32,7 +32,6 @@ struct StageMemory {
     double host_bytes = 0;           // of the host's memory: what the optimizer offloads
     double host_capacity_bytes = 0;  // the device's share of the node's; 0: unknown
     std::string peak_instant;        // "rank 0, 0B3: ..." which instruction
-    double relative_sigma = 0;
     [[nodiscard]] bool fits_host() const {
         return host_capacity_bytes <= 0 || host_bytes <= host_capacity_bytes;
     }
@@ -88,10 +87,9 @@ struct SimulationReport {
     std::vector<StageMemory> memory;
     std::vector<CommunicationReport> communication;
     std::vector<std::string> critical_path;  // "rank 0: 0F0 12.1 ms", compressed runs
-    double lower_bound_s = 0;
-    double energy_j = 0;                // devices at TDP times utilisation model; 0: unknown
-    double usd_per_step = 0;            // 0: no price known
-    std::vector<std::string> warnings;  // out-of-range curves, implausible MFU
+    double energy_j = 0;                     // devices at TDP times utilisation model; 0: unknown
+    double usd_per_step = 0;                 // 0: no price known
+    std::vector<std::string> warnings;       // out-of-range curves, implausible MFU
     std::vector<std::string>
         not_executable;  // parts of the plan that this build's executor cannot run; empty: runs
     double peak_allocated_bytes = 0, peak_reserved_bytes = 0, peak_device_bytes = 0;  // largest over ranks

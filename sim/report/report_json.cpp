@@ -43,7 +43,6 @@ Json memory_to_json(const StageMemory& memory) {
                 {"capacity_bytes", memory.capacity_bytes},
                 {"fits", memory.fits()},
                 {"peak_instant", memory.peak_instant},
-                {"relative_sigma", memory.relative_sigma},
                 {"addends", std::move(addends)}};
 }
 
@@ -69,7 +68,6 @@ void add_members(Json& json, const SimulationReport& report) {
     json["model_flops"] = report.model_flops;
     json["hardware_flops"] = report.hardware_flops;
     json["bubble_fraction"] = report.bubble_fraction;
-    json["lower_bound_s"] = known(report.lower_bound_s);
     json["peak_allocated_bytes"] = report.peak_allocated_bytes;
     json["peak_reserved_bytes"] = report.peak_reserved_bytes;
     json["peak_device_bytes"] = report.peak_device_bytes;

@@ -226,10 +226,6 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
     memory += ": " + (report.fits ? styled("fits", TextStyle::Green, options.colour)
                                   : styled("does not fit", TextStyle::Red, options.colour));
     line("peak memory", memory);
-    if (report.lower_bound_s > 0) {
-        line("lower bound", fmt::format("{}, the step is {} above", format_duration(report.lower_bound_s),
-                                        format_percent(report.step_time_s / report.lower_bound_s - 1)));
-    }
     if (report.energy_j > 0) line("energy", fmt::format("{} a step", format_rate(report.energy_j, "J")));
     if (report.usd_per_step > 0) line("price", fmt::format("${} a step", price_text(report.usd_per_step)));
     if (report.not_executable.empty()) {

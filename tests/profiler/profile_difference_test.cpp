@@ -31,7 +31,7 @@ ProfileDocument measured(double products_slower, double copies_slower, double sp
         const double elements = static_cast<double>(std::int64_t{1} << power) / 4;
         put("copy", "fp32", {{"rows", 1}, {"width", elements}}, copies_slower * (1e-7 + 8 * elements / 20e9));
     }
-    auto fit = fit_measured(document.samples, "cpu-local", "", true);
+    auto fit = fit_measured(document.samples, "cpu-local", "", 0);
     EXPECT_TRUE(fit);
     document.profile = std::move(fit->profile);
     document.environment = MeasuredEnvironment{};

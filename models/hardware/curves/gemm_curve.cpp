@@ -157,4 +157,10 @@ double gemm_seconds(const GemmCurve& curve, const ResidualGrid& grid, const Gemm
                                       static_cast<double>(shape.n), static_cast<double>(shape.k)));
 }
 
+double accumulation_seconds(const GemmCurve& curve, const GemmShape& shape) {
+    const double outputs =
+        static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.batch);
+    return (8 - shape.output_bytes) * outputs / curve.bandwidth;
+}
+
 }  // namespace tw

@@ -109,5 +109,8 @@ void scale_main_loop(GemmCurve& curve, double factor);
 // Seconds; shape entries >= 1. Deterministic, no allocation, under 2 us.
 double gemm_seconds(const GemmCurve& curve, const GemmShape& shape);
 double gemm_seconds(const GemmCurve& curve, const ResidualGrid& grid, const GemmShape& shape);
+// What it takes more to add to fp32 sums: they are read and written where the curve has a result written, by
+// the curve's rate of memory.
+double accumulation_seconds(const GemmCurve& curve, const GemmShape& shape);
 
 }  // namespace tw

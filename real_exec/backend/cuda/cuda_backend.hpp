@@ -21,6 +21,7 @@ class CudaBackend final : public Backend {
 
     [[nodiscard]] std::string_view name() const override { return "cuda"; }
     [[nodiscard]] std::string description() const override;
+    [[nodiscard]] int multiprocessors() const override { return device_.multiprocessors; }
     [[nodiscard]] bool host_memory() const override { return false; }
     [[nodiscard]] bool holds(const void* data) const override { return is_device_memory(data); }
     [[nodiscard]] Stream stream() const { return stream_; }

@@ -52,7 +52,6 @@ SimulationReport sample() {
     }
     r.communication = {{"pp", 0.2, 0.1, 1e9, "point to point"}};
     r.critical_path = {"rank 0: 0F0 100 ms", "rank 1: 1F0 100 ms", "rank 1: 1B0..1B1 (2) 1.80 s"};
-    r.lower_bound_s = 1.6;
     r.energy_j = 1800;
     r.usd_per_step = 0.004;
     r.warnings = {"GEMM 17 x 64 lies outside the measured range"};
@@ -75,7 +74,6 @@ throughput    50.0k tokens/s, 25 samples/s
 utilisation   MFU 40.0 %, HFU 53.0 % (Megatron: causal half, head included)
 bubble        25.0 % of the devices' time idle between instructions
 peak memory   10.0 GiB allocated, 11.0 GiB reserved, 11.5 GiB on the device of 16.0 GiB: fits
-lower bound   1.60 s, the step is 25.0 % above
 energy        1.80 kJ a step
 price         $0.0040 a step
 executable    yes
@@ -183,7 +181,6 @@ TEST(ReportJson, StableKeysInOrder) {
                                               "model_flops",
                                               "hardware_flops",
                                               "bubble_fraction",
-                                              "lower_bound_s",
                                               "peak_allocated_bytes",
                                               "peak_reserved_bytes",
                                               "peak_device_bytes",
