@@ -7,6 +7,7 @@
 #include "plan/lower_plan.hpp"
 #include "plan/rules/rule.hpp"
 #include "plan/schedule/placement.hpp"
+#include "plan/sharded_layers.hpp"
 #include "plan/stage_partition.hpp"
 #include "plan/stage_program/stage_program.hpp"
 
@@ -213,13 +214,22 @@ std::vector<ZeroChoice> SearchSpace::all_zeros(const MeshChoice& mesh) const {
     const int replicas = mesh.mesh.dp * mesh.mesh.cp;
     add({0, 0});
     if (replicas == 1) return result;
+    // HSDP: shards over the replicas of one node, or of as many as are named, copies across them.
+    const int inside =
+        environment_.cluster.groups.front().type.devices / (mesh.mesh.tp * mesh.mesh.cp) * mesh.mesh.cp;
+    std::vector<int> shards = request_.constraints.zero_shard.some(inside);
+    std::sort(shards.begin(), shards.end());
+    ParallelPlan plan = request_.base;
+    plan.mesh = mesh.mesh;
+    std::erase_if(shards, [&](int shard) {
+        plan.zero_shard = shard;
+        return shard <= 1 || shard >= replicas || replicas % shard != 0 ||
+               (environment_.graph.experts > 0 && zero_shard_ranks(plan).expert == 0);
+    });
     for (const int stage : {1, 2, 3}) {
         add({stage, 0});
-        if (environment_.graph.experts > 0) continue;  // experts have fewer replicas than the dense layers
-        // HSDP: shards over the replicas of one node, copies across nodes.
-        const int inside =
-            environment_.cluster.groups.front().type.devices / (mesh.mesh.tp * mesh.mesh.cp) * mesh.mesh.cp;
-        if (inside > 1 && inside < replicas && replicas % inside == 0) add({stage, inside});
+        for (const int shard : shards)
+            add({stage, shard});
     }
     return result;
 }

@@ -33,7 +33,9 @@ std::string why_left_out(const ParallelPlan& plan, const PlanConstraints& fix) {
             plan.mesh.tp, plan.mesh.tp, plan.mesh.etp);
     }
     if (!fix.zero_shard.any())
-        return "zero: ZeRO is searched over all replicas (zero=3/all) and over those of one node";
+        return "zero: the ranks of a shard divide the replicas, dp x cp, and the experts' too (zero=3/8), or "
+               "are "
+               "all of them (zero=3/all)";
     if (!fix.full_blocks.any()) {
         return "recompute: full:K is searched for K below the blocks of a stage, full:all for all of them; a "
                "framework may recompute all alone";

@@ -39,6 +39,7 @@ Result<std::shared_ptr<const Environment>> make_environment(LayerGraph graph, Cl
             errors.insert(errors.end(), profile.errors().begin(), profile.errors().end());
             continue;
         }
+        if (cluster.profile.empty()) fit_collectives_to(group.type, group.device, *profile);
         // A processor's own dispatches are part of its operations (sim/cost/one_thread.hpp).
         if (group.device.architecture != "cpu")
             environment->dispatch_s = std::max(environment->dispatch_s, dispatch_seconds(*profile));

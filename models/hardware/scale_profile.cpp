@@ -114,6 +114,24 @@ std::string shipped_name(const Device& device) {
 
 }  // namespace
 
+void scale_collectives(HardwareProfile& profile, double factor) {
+    for (CollectiveEntry& entry : profile.collectives) {
+        for (AlphaBeta& line : entry.curve.lines)
+            line.rate *= factor;
+    }
+}
+
+void fit_collectives_to(const NodeType& node, const Device& device, HardwareProfile& profile) {
+    if (profile.collectives.empty() || device.default_node.empty()) return;
+    const auto usual = load_node_type(device.default_node);
+    if (!usual) return;
+    if (node.link != usual->link || node.nvls != usual->nvls) {
+        profile.collectives.clear();
+    } else if (node.link_bandwidth.value != usual->link_bandwidth.value) {
+        scale_collectives(profile, node.link_bandwidth.value / usual->link_bandwidth.value);
+    }
+}
+
 std::string profile_origin(const Device& device) {
     if (const std::string name = shipped_name(device); !name.empty()) {
         const auto profile = load_profile(name);

@@ -36,6 +36,14 @@ HardwareProfile scale_profile(const HardwareProfile& sibling, const Device& from
 // scaled. An error where the architecture has no measured device.
 Result<HardwareProfile> profile_for(const Device& device);
 
+// The measured collectives inside a node keep their latencies and take 1 / factor of the time for each byte.
+void scale_collectives(HardwareProfile& profile, double factor);
+
+// Shipped profiles hold collectives of their device's usual node (Device::default_node). On a node whose
+// links are of the same kind and another rate they are scaled by it; where the kind is another one they are
+// left out, for NCCL's model to cost by the node's own figures.
+void fit_collectives_to(const NodeType& node, const Device& device, HardwareProfile& profile);
+
 // How that profile came about: "measured", "scaled from a100", or "none".
 std::string profile_origin(const Device& device);
 

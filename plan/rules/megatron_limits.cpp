@@ -61,6 +61,13 @@ void megatron_limits(const RuleContext& context, PlanCheck& check) {
     only(context, check, {RecomputeMode::Selective, RecomputeMode::Full, RecomputeMode::None}, true);
     no_offload(context, check,
                plan.zero_stage == 0 ? "megatron offloads a share of sharded optimizer states alone" : "");
+    // core/model_parallel_config.py: "Tensor parallel communication/GEMM overlap can happen only when
+    // sequence parallelism is enabled".
+    if (plan.overlap.tp && plan.mesh.tp > 1 && !plan.sequence_parallel) {
+        refuse(context, check, PlanKnob::Sp,
+               "megatron overlaps tensor parallel communication with sequence parallelism alone",
+               "sequence_parallel true, or overlap.tp false");
+    }
     // "FSDP and PP are mutually exclusive in Megatron's standard path" (NVIDIA/Megatron-LM, pull request
     // 6081).
     if (plan.zero_stage >= 2 && plan.mesh.pp > 1) {

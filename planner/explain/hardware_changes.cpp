@@ -41,17 +41,12 @@ Environment larger_memory(const Environment& environment, double factor) {
     });
 }
 
-// The measured collectives inside a node keep their latencies and take less time for each byte.
 Environment faster_links(const Environment& environment, double factor) {
     Environment changed = environment;
     for (NodeGroup& group : changed.cluster.groups)
         group.type.link_bandwidth.value *= factor;
-    for (HardwareProfile& profile : changed.profiles) {
-        for (CollectiveEntry& entry : profile.collectives) {
-            for (AlphaBeta& line : entry.curve.lines)
-                line.rate *= factor;
-        }
-    }
+    for (HardwareProfile& profile : changed.profiles)
+        scale_collectives(profile, factor);
     return changed;
 }
 

@@ -134,7 +134,11 @@ CollectiveCost collective_cost(CollectiveKind kind, double bytes, const GroupPla
                                const NodeType& node, const HardwareProfile* profile,
                                const CollectiveOptions& options) {
     if (placement.size <= 1 || bytes <= 0) return {};
-    const LinkRates rates = link_rates(node, placement, options.oversubscription, options.collnet);
+    // Of a ring of neighbours that spans nodes, one pair a node sends out of it, over one device's
+    // interfaces; the others wait for the slowest.
+    GroupPlacement sending = placement;
+    if (kind == CollectiveKind::SendRecv && placement.nodes > 1) sending.per_node = 1;
+    const LinkRates rates = link_rates(node, sending, options.oversubscription, options.collnet);
     const bool forced = options.algorithm != nullptr || options.protocol.has_value();
     CollectiveCost cost;
     std::optional<CollectiveEstimate> measured;

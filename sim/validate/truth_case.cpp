@@ -335,6 +335,7 @@ Result<ValidationCase> make_case(const TruthRow& row, const FrameworkDefaults* o
     auto profile = cached_profile(device);
     if (!profile) return profile.errors();
     c.profile = std::move(*profile);
+    fit_collectives_to(c.cluster.groups.front().type, device, c.profile);
 
     c.plan.seq_len = row.model.seq_len.value_or(c.graph.default_seq_len);
     auto precision = precision_of(row, **defaults, c);

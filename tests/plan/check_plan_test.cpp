@@ -234,6 +234,19 @@ TEST(CheckPlan, DpIsDerived) {  // 8 devices, tp 8, "dp 8"
     EXPECT_TRUE(mentions(check, "use 8 or 12 devices, or pp 5 (legal: 1, 2, 5, 10)")) << text_of(check);
 }
 
+TEST(CheckPlan, MegatronOverlapsTensorParallelWithSequenceParallelAlone) {
+    const LayerGraph graph = make_model({});
+    const Cluster cluster = make_cluster(8);
+    ParallelPlan plan = make_plan(graph, cluster, {.tp = 8}, 8);
+    plan.overlap.tp = true;
+    plan.sequence_parallel = false;
+    const Error error = only_error(check_plan(graph, cluster, plan, TargetFramework::Megatron));
+    EXPECT_EQ(error.context, "--sequence-parallel");
+    EXPECT_EQ(error.hint, "sequence_parallel true, or overlap.tp false");
+    plan.sequence_parallel = true;
+    EXPECT_TRUE(check_plan(graph, cluster, plan, TargetFramework::Megatron).errors.empty());
+}
+
 TEST(CheckPlan, FewerMicrobatchesThanStagesIdle) {  // pp 4, one microbatch: 75 %
     const LayerGraph graph = make_model({});
     const Cluster cluster = make_cluster(4);

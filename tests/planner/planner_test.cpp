@@ -258,6 +258,22 @@ TEST(Planner, InfeasiblePlansSatisfyWhatIsFixed) {
     EXPECT_TRUE(refused);
 }
 
+// Shards of one node are searched for mixtures too, and of as many ranks as are named.
+TEST(Planner, MixturesAreShardedInGroups) {
+    for (const auto& [model, fix, shard] : {std::tuple{"qwen3-30b-a3b", "pp=1,zero=3/8,tp=1,cp=1,ep=8", 8},
+                                            std::tuple{"qwen3-30b-a3b", "pp=1,zero=3/16,tp=1,cp=1,ep=8", 16},
+                                            std::tuple{"llama3-8b", "pp=1,zero=3/16,tp=1,cp=1", 16}}) {
+        const auto answer = find_plans(test::environment_of(model, "h100:32"), request_of(32, fix));
+        ASSERT_TRUE(answer) << to_string(answer.errors());
+        ASSERT_FALSE(answer->plans.empty()) << fix << joined(answer->missing);
+        EXPECT_EQ(answer->plans.front().plan.zero_shard, shard);
+    }
+    // 3 does not divide the replicas.
+    const auto none = find_plans(test::environment_of("llama3-8b", "h100:32"), request_of(32, "zero=3/3"));
+    ASSERT_TRUE(none);
+    EXPECT_NE(joined(none->missing).find("divide the replicas"), std::string::npos) << joined(none->missing);
+}
+
 TEST(Planner, NamesTheExpertsTensorParallelDegree) {
     const auto answer =
         find_plans(test::environment_of("mixtral-8x7b", "h100:16"), request_of(32, "tp=4,etp=2"));

@@ -354,6 +354,19 @@ TEST(CollectiveCost, SharedNicsAndOversubscriptionSlowLargeTransfers) {
     EXPECT_NEAR(half / full, 2, 0.02);
 }
 
+// A ring of neighbours over two nodes: between them one pair sends, over one device's port, however many
+// devices of the ring a node has; rings beside it have ports of their own.
+TEST(CollectiveCost, NeighboursOfARingLeaveANodeOverOnePort) {
+    const NodeType node = h100_node();
+    const auto seconds = [&](const GroupPlacement& at) {
+        return collective_cost(CollectiveKind::SendRecv, 1e9, at, node, nullptr).seconds;
+    };
+    const double pair = seconds(placed(2, 1));
+    EXPECT_DOUBLE_EQ(seconds(placed(16, 8)), pair);
+    EXPECT_DOUBLE_EQ(seconds(placed(8, 4, 2)), pair);
+    EXPECT_NEAR(pair, 1e9 / (node.nic_bandwidth.value * nccl::kNetworkShare), 0.02 * pair);
+}
+
 // Hockney between hosts, by hand: 4 ranks on one host, ring all-reduce of 8 MB: 6 us and 1.5 * 8 MB at 8
 // GB/s.
 TEST(CollectiveCost, HostsByPlainAlphaBeta) {
