@@ -248,6 +248,18 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
         reduce_expert = collective(context, CollectiveKind::AllReduce,
                                    expert * context.gradient_bytes / std::max(1, context.expert_shard.size),
                                    context.expert_replica);
+        // HSDP reduces shards over their copies on a stream of its own (torch/distributed/fsdp/_fully_shard:
+        // FSDPCommContext.all_reduce_stream), over the network while gathers and scatters of other layers run
+        // over the links inside nodes: of a layer's two lanes the longer one counts.
+        if (context.replicas_beside && context.shard.nodes == 1 && context.replica.nodes > 1) {
+            SimTime inside = scatter.time + scatter_expert.time;
+            if (context.sharded.gathers_backward) inside += gather.time + gather_expert.time;
+            for (OpCost* outside : {&reduce, &reduce_expert}) {
+                const SimTime hidden = std::min(outside->time, inside);
+                outside->time -= hidden;
+                inside -= hidden;
+            }
+        }
     }
 
     const auto copy = [&](double bytes_each) {

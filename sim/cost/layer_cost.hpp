@@ -37,7 +37,8 @@ struct CostContext {
     // A layer's parameters are gathered before use (prefetched) and its gradients scattered after its
     // backward, over `shard`; with HSDP the shards are then reduced over `replica`.
     ShardedLayers sharded;
-    GroupPlacement shard, replica;                        // dense parameters
+    bool replicas_beside = false;   // shards are reduced over `replica` on a stream of their own
+    GroupPlacement shard, replica;  // dense parameters
     GroupPlacement expert_shard, expert_replica;          // expert parameters
     double parameter_bytes = 2;                           // of one gathered parameter
     double gradient_bytes = 4;                            // of one reduced gradient

@@ -60,6 +60,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(k.host_extras.graphs_on_grace);
     add_real(k.host_extras.gradient_hook);
     add_real(k.host_extras.uninitialised);
+    add(k.fsdp);
     add(k.own_executor);
     add(k.crowded);
     return key;
@@ -102,6 +103,7 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
     key.node_group = node_group;
     key.host = defaults.host;
     key.host_extras = defaults.host_extras;
+    key.fsdp = defaults.fsdp;
     key.own_executor = defaults.own_executor;
     key.crowded = placement.world() > 1;
     return key;
@@ -127,6 +129,7 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     context.free_axes = environment.free_axes;
     context.overlap_tp = key.overlap_tp;
     context.launch_blocking = key.launch_blocking;
+    context.replicas_beside = key.fsdp;
     context.gather_copy_bytes = key.gather_copy_bytes;
     context.reduce_copy_bytes = key.reduce_copy_bytes;
     context.sharded = key.sharded;

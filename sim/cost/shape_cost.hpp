@@ -37,6 +37,7 @@ struct ShapeKey {
     int node_group = 0;
     HostCode host = HostCode::Kernels;
     HostExtras host_extras = {};
+    bool fsdp = false;          // the framework's: replicas reduce on a stream of their own
     bool own_executor = false;  // the framework's; it takes effect on processors
     bool crowded = false;       // more than one rank: neighbours compute too
     friend bool operator==(const ShapeKey&, const ShapeKey&) = default;

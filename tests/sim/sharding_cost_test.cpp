@@ -248,5 +248,26 @@ TEST(ShardingCost, AShardOfTheGradientBufferIsCleared) {
     EXPECT_DOUBLE_EQ(bytes(3), 4 * (1e9 + 1e9));
 }
 
+// FSDP's hybrid shards: copies reduce over the network while layers gather and scatter inside nodes.
+TEST(ShardingCost, CopiesReduceBesideTheShards) {
+    Case c("llama3-8b", "h100:64", "torchtitan", mesh(64), 3);
+    c.plan.zero_shard = 8;
+    const PlanCost costs(*c.environment, c.plan, c.ranks, c.shapes);
+    const auto block = static_cast<std::size_t>(c.environment->graph.layer(1).layer_class);
+    const auto parameters = static_cast<double>(costs.shape(0).works[block].dense_parameters);
+    const PhaseCost& backward = costs.shape(0).layers[block].phase(RecomputeMode::None, Opcode::Backward);
+    const AxisSet axes{Axis::Dp, Axis::Cp};
+    const GroupPlacement shard = c.placement().shard_group(axes, 8);
+    const double gradient = bytes_per_element(c.plan.precision.gradient_reduce);
+    const double inside = c.seconds(CollectiveKind::AllGather, parameters * 2, shard) +
+                          c.seconds(CollectiveKind::ReduceScatter, parameters * gradient, shard);
+    const double outside =
+        c.seconds(CollectiveKind::AllReduce, parameters * gradient / 8, c.placement().replica_group(axes, 8));
+    const double lane = to_seconds(backward.matrix.get(CostStream::Comm, CostStream::Comm)).value;
+    EXPECT_NEAR(lane, std::max(inside, outside), 1e-9);
+    // All of it is on the wires.
+    EXPECT_NEAR(backward.dp.total_s, inside + outside, 1e-9);
+}
+
 }  // namespace
 }  // namespace tw
