@@ -67,13 +67,14 @@ OptionSpec& Command::add(std::string name, std::string value, std::string help, 
     return options_.back();
 }
 
-void Command::positional(std::string name, std::string& target, std::string help, Need need) {
+void Command::positional(const std::string& name, std::string& target, std::string help, Need need) {
     OptionSpec& spec = add(name, name, std::move(help), need);
     spec.positional = true;
     spec.assign = some_text([&target](const std::string& text) { target = text; });
 }
 
-void Command::positionals(std::string name, std::vector<std::string>& target, std::string help, Need need) {
+void Command::positionals(const std::string& name, std::vector<std::string>& target, std::string help,
+                          Need need) {
     OptionSpec& spec = add(name, name, std::move(help), need);
     spec.positional = true;
     spec.repeated = true;

@@ -60,8 +60,9 @@ class Command {
     }
     void run(std::function<int(Console&)> action) { action_ = std::move(action); }
 
-    void positional(std::string name, std::string& target, std::string help, Need need = Need::Required);
-    void positionals(std::string name, std::vector<std::string>& target, std::string help,
+    void positional(const std::string& name, std::string& target, std::string help,
+                    Need need = Need::Required);
+    void positionals(const std::string& name, std::vector<std::string>& target, std::string help,
                      Need need = Need::Required);
     // A positional that is one of a few words.
     void choice(std::string name, std::string& target, const std::vector<std::string>& words,
