@@ -152,7 +152,7 @@ void print_difference(const DiffOptions& options, const std::vector<FieldDiffere
     TextTable plan({"Field", options.first, options.second});
     for (const FieldDifference& field : fields)
         plan.add_row({field.field, field.first, field.second});
-    for (const std::size_t column : {1, 2})
+    for (const std::size_t column : {std::size_t{1}, std::size_t{2}})
         plan.align(column, Align::Left);
     console.out_table(plan);
 

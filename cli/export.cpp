@@ -24,7 +24,7 @@ std::vector<std::string> names() {
 std::string flag_lines(const PlanExport& made) {
     std::string text;
     for (const auto& [flag, value] : made.flags)
-        text += flag + (value.empty() ? "" : " " + value) + "\n";
+        text.append(flag).append(value.empty() ? "" : " ").append(value).append("\n");
     return text;
 }
 

@@ -119,7 +119,9 @@ std::string alike_sentence(const std::vector<FoundPlan>& found) {
     std::vector<std::string> rows;
     for (std::size_t i = 0; i < found.size(); ++i) {
         const std::size_t count = found[i].alike.size();
-        if (count > 0) rows.push_back(fmt::format("{} beside row {}", format_count(count), i + 1));
+        if (count > 0)
+            rows.push_back(
+                fmt::format("{} beside row {}", format_count(static_cast<std::int64_t>(count)), i + 1));
     }
     if (rows.empty()) return {};
     return fmt::format("Near-identical plans that were simulated too: {} (--every ranks them).",

@@ -121,9 +121,9 @@ struct Axis {
 
 void draw(SvgCanvas& canvas, const Panel& panel, double left, double top) {
     canvas.text(left, top - 14, panel.title,
-                fmt::format("font-size=\"13\" font-weight=\"bold\" fill=\"{}\"", kInk));
-    const std::string faint = fmt::format("font-size=\"11\" fill=\"{}\"", kFaintInk);
-    canvas.rect(left, top, kPanelWidth, kPanelHeight, fmt::format("fill=\"none\" stroke=\"{}\"", kFaintInk));
+                fmt::format(R"(font-size="13" font-weight="bold" fill="{}")", kInk));
+    const std::string faint = fmt::format(R"(font-size="11" fill="{}")", kFaintInk);
+    canvas.rect(left, top, kPanelWidth, kPanelHeight, fmt::format(R"(fill="none" stroke="{}")", kFaintInk));
     if (panel.lines.empty()) {
         canvas.text(left + kPanelWidth / 2, top + kPanelHeight / 2, "not in this profile",
                     faint + " text-anchor=\"middle\"");
@@ -175,18 +175,18 @@ void draw(SvgCanvas& canvas, const Panel& panel, double left, double top) {
         canvas.raw(fmt::format("<polygon points=\"{}{}\" fill=\"{}\" fill-opacity=\"0.08\"/>\n", band, back,
                                colour));
         canvas.raw(fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n", path,
-                               colour, line.scaled ? " stroke-dasharray=\"5 3\"" : ""));
+                               colour, line.scaled ? R"( stroke-dasharray="5 3")" : ""));
     }
     canvas.text(left + kPanelWidth / 2, top + kPanelHeight + 30, panel.x_name,
-                fmt::format("font-size=\"11\" fill=\"{}\" text-anchor=\"middle\"", kInk));
+                fmt::format(R"(font-size="11" fill="{}" text-anchor="middle")", kInk));
     double x = left, y = top + kPanelHeight + 48;
     for (std::size_t l = 0; l < panel.lines.size(); ++l) {
         const double width = 24 + text_width(panel.lines[l].name, 11);
         if (x + width > left + kPanelWidth) x = left, y += 15;
         canvas.line(x, y - 4, x + 16, y - 4,
-                    fmt::format("stroke=\"{}\" stroke-width=\"2\"{}", category_colour(l),
-                                panel.lines[l].scaled ? " stroke-dasharray=\"5 3\"" : ""));
-        canvas.text(x + 20, y, panel.lines[l].name, fmt::format("font-size=\"11\" fill=\"{}\"", kInk));
+                    fmt::format(R"(stroke="{}" stroke-width="2"{})", category_colour(l),
+                                panel.lines[l].scaled ? R"( stroke-dasharray="5 3")" : ""));
+        canvas.text(x + 20, y, panel.lines[l].name, fmt::format(R"(font-size="11" fill="{}")", kInk));
         x += width + 8;
     }
 }
@@ -197,13 +197,13 @@ std::string profile_svg(const HardwareProfile& profile) {
     const std::array panels = {products(profile), attention(profile), memory(profile), collectives(profile)};
     SvgCanvas canvas(kLeft + 2 * kPanelWidth + kGapX + 24);
     canvas.text(kLeft, 26, fmt::format("{}: {}", profile.name, profile.description),
-                fmt::format("font-size=\"16\" font-weight=\"bold\" fill=\"{}\"", kInk));
+                fmt::format(R"(font-size="16" font-weight="bold" fill="{}")", kInk));
     canvas.text(kLeft, 44, "Shaded: 80 % interval. Dashed: scaled from another device or kernel.",
-                fmt::format("font-size=\"11\" fill=\"{}\"", kFaintInk));
+                fmt::format(R"(font-size="11" fill="{}")", kFaintInk));
     const double row = kPanelHeight + kLegend + 72;
     for (std::size_t i = 0; i < panels.size(); ++i) {
         draw(canvas, panels[i], kLeft + static_cast<double>(i % 2) * (kPanelWidth + kGapX),
-             kTop + 14 + static_cast<double>(i / 2) * row);
+             kTop + 14 + (i < 2 ? 0 : row));
     }
     return canvas.finish(kTop + 14 + 2 * row - 10, profile.name + ": measured curves");
 }

@@ -128,7 +128,7 @@ Errors without_effect(const Command& command, const TrainFlags& flags, const Par
         fmt::format("does nothing: the plan synchronises gradients by {}", plan.gradient_sync);
     const auto of_sync = [&](const char* option, const char* method) {
         if (plan.gradient_sync != method)
-            useless(option, sync, fmt::format("\"gradient_sync\": \"{}\" in the plan", method));
+            useless(option, sync, fmt::format(R"("gradient_sync": "{}" in the plan)", method));
     };
     of_sync("--local-steps", "local-sgd");
     of_sync("--density", "top-k");

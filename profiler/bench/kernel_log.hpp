@@ -20,7 +20,7 @@ struct KernelCall {
     std::string_view kernel;  // "gemm", "attention", "attention_backward", or an executor kernel's name
     DType dtype = DType::F32;
     std::array<std::int64_t, 7> size{};
-    friend auto operator<=>(const KernelCall&, const KernelCall&) = default;
+    friend auto operator<=>(const KernelCall&, const KernelCall&) = default;  // NOLINT(modernize-use-nullptr)
 };
 // Layouts of a product: neither operand, the second, or the first transposed.
 enum class Layout : std::int64_t { Nn, Nt, Tn, Tt };
