@@ -6,8 +6,12 @@
 
 namespace tw {
 
+bool fsdp_shards(const ParallelPlan& plan) {
+    return plan.zero_stage >= 2 && framework_defaults(plan.framework).fsdp;
+}
+
 bool fsdp_in_pipeline(const ParallelPlan& plan) {
-    return plan.zero_stage >= 2 && plan.mesh.pp > 1 && framework_defaults(plan.framework).fsdp;
+    return plan.mesh.pp > 1 && fsdp_shards(plan);
 }
 
 ShardedLayers sharded_layers(const ParallelPlan& plan) {

@@ -24,6 +24,11 @@ struct ShardedLayers {
 // (fsdp_in_pipeline) gathers once a microbatch under ZeRO-3 and leaves the rest to the schedule.
 ShardedLayers sharded_layers(const ParallelPlan& plan);
 
+// FSDP shards the parameters, and gathers them in the compute precision: a policy for mixed precision says so
+// (torch.distributed.fsdp: MixedPrecision's param_dtype; accelerate utils/dataclasses.py,
+// FullyShardedDataParallelPlugin.set_mixed_precision sets it beside torch.autocast).
+bool fsdp_shards(const ParallelPlan& plan);
+
 // PyTorch's pipeline switches resharding after a backward and the reduction of gradients off until a stage's
 // last backward (torch/distributed/pipelining/stage.py, backward_maybe_with_nosync:
 // set_reshard_after_backward(False), set_requires_gradient_sync(False)). So parameters stay whole once they

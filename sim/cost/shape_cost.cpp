@@ -31,6 +31,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(w.dropout);
     add(w.fused_elementwise);
     add(w.autocast);
+    add(w.gathered_parameters);
     add(w.composite_norms);
     add(w.norms_of_copies);
     add(w.grad_accumulation_fused);

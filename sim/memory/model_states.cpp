@@ -17,9 +17,9 @@ struct Element {
 
 // FSDP that keeps what it gathered from the forward to the backward (ZeRO-2; PyTorch fully_shard with
 // reshard_after_forward=False, FullyShardedDataParallel SHARD_GRAD_OP), or for the whole step (in a
-// pipeline): shards, and all parameters in the compute precision. Under autocast its cache is that copy.
+// pipeline): shards, and all parameters in the compute precision.
 bool keeps_gathered(const ParallelPlan& plan) {
-    return fsdp_in_pipeline(plan) || (plan.zero_stage == 2 && framework_defaults(plan.framework).fsdp);
+    return fsdp_in_pipeline(plan) || (plan.zero_stage == 2 && fsdp_shards(plan));
 }
 
 bool shards_gradients(const ParallelPlan& plan) {
@@ -30,7 +30,7 @@ Element element_bytes(const ParallelPlan& plan) {
     const PrecisionSpec& p = plan.precision;
     Element b{};
     b.parameter = bytes_per_element(p.parameters);
-    b.gathered = keeps_gathered(plan) && !p.autocast ? gathered_parameter_bytes(plan) : 0;
+    b.gathered = keeps_gathered(plan) ? gathered_parameter_bytes(plan) : 0;
     b.gradient = p.gradient_fp32 ? 4 : bytes_per_element(p.parameters);
     if (fsdp_in_pipeline(plan)) b.gradient = bytes_per_element(p.gradient_reduce);
     b.master = p.master_weights && p.parameters != Precision::Fp32 && p.parameters != Precision::Tf32 ? 4 : 0;

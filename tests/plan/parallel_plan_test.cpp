@@ -28,6 +28,20 @@ TEST(ParallelPlan, WorkShapeIsWhatOneRankRuns) {
     EXPECT_FALSE(plan.work_shape(graph).sequence_parallel);
 }
 
+// FSDP gathers in the compute precision; without sharded parameters autocast casts them.
+TEST(ParallelPlan, FsdpGathersWhatAutocastWouldCast) {
+    const LayerGraph graph = make_model({.blocks = 2});
+    ParallelPlan plan = make_plan(graph, make_cluster(8), {.dp = 8}, 8, 1);
+    for (const char* framework : {"pytorch", "transformers"}) {
+        apply_framework(framework_defaults(framework), false, plan);
+        for (int stage = 0; stage <= 3; ++stage) {
+            plan.zero_stage = stage;
+            EXPECT_TRUE(plan.work_shape(graph).autocast);
+            EXPECT_EQ(plan.work_shape(graph).gathered_parameters, stage >= 2) << framework << stage;
+        }
+    }
+}
+
 TEST(ParallelPlan, PaddedVocabularyFollowsDivisorAndTp) {
     const auto padded = [](std::int64_t vocab, std::int64_t divisor, int tp) {
         const LayerGraph graph = make_model({.vocab = vocab});
