@@ -17,8 +17,9 @@ bool fsdp_in_pipeline(const ParallelPlan& plan) {
 ShardedLayers sharded_layers(const ParallelPlan& plan) {
     if (plan.zero_stage < 2) return {};
     if (fsdp_in_pipeline(plan)) return {plan.zero_stage == 3, false, false};
-    if (plan.zero_stage == 3) return {true, true, true};
     const FrameworkDefaults& defaults = framework_defaults(plan.framework);
+    if (plan.zero_stage == 3)
+        return {true, true, true, defaults.reduces_on_compute && !plan.overlap.grad_reduce};
     return {defaults.fsdp, false, defaults.fsdp || defaults.own_executor};
 }
 

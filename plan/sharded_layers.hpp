@@ -10,6 +10,7 @@ struct ShardedLayers {
     bool gathers_forward = false;   // each layer's parameters before each of its forwards
     bool gathers_backward = false;  // and again before each of its backwards
     bool scatters = false;          // each layer's gradients after each of its backwards
+    bool blocks = false;            // and compute waits for that
 
     [[nodiscard]] bool any() const { return gathers_forward || scatters; }
     // Nothing is left to the schedule.

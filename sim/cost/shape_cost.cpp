@@ -50,6 +50,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(k.sharded.gathers_forward);
     add(k.sharded.gathers_backward);
     add(k.sharded.scatters);
+    add(k.sharded.blocks);
     add(k.overlap_tp);
     add(k.launch_blocking);
     add_real(k.parameter_bytes);
