@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/frameworks/framework.hpp"
 #include "tests/plan/plan_fixtures.hpp"
 
 namespace tw {
