@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "plan/frameworks/framework.hpp"
+#include "plan/sharded_layers.hpp"
 
 namespace tw {
 namespace {
@@ -35,6 +36,7 @@ WorkShape ParallelPlan::work_shape(const LayerGraph& graph) const {
     shape.fused_elementwise = kernels.fused_elementwise;
     shape.norms_of_copies = kernels.norms_of_copies;
     shape.autocast = precision.autocast;
+    shape.gathered_parameters = fsdp_shards(*this);
     shape.composite_norms = kernels.composite_norms;
     shape.grad_accumulation_fused = kernels.grad_accumulation_fused;
     shape.loss = kernels.loss;

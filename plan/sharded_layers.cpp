@@ -6,15 +6,20 @@
 
 namespace tw {
 
+bool fsdp_shards(const ParallelPlan& plan) {
+    return plan.zero_stage >= 2 && framework_defaults(plan.framework).fsdp;
+}
+
 bool fsdp_in_pipeline(const ParallelPlan& plan) {
-    return plan.zero_stage >= 2 && plan.mesh.pp > 1 && framework_defaults(plan.framework).fsdp;
+    return plan.mesh.pp > 1 && fsdp_shards(plan);
 }
 
 ShardedLayers sharded_layers(const ParallelPlan& plan) {
     if (plan.zero_stage < 2) return {};
     if (fsdp_in_pipeline(plan)) return {plan.zero_stage == 3, false, false};
-    if (plan.zero_stage == 3) return {true, true, true};
     const FrameworkDefaults& defaults = framework_defaults(plan.framework);
+    if (plan.zero_stage == 3)
+        return {true, true, true, defaults.reduces_on_compute && !plan.overlap.grad_reduce};
     return {defaults.fsdp, false, defaults.fsdp || defaults.own_executor};
 }
 

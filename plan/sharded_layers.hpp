@@ -10,6 +10,7 @@ struct ShardedLayers {
     bool gathers_forward = false;   // each layer's parameters before each of its forwards
     bool gathers_backward = false;  // and again before each of its backwards
     bool scatters = false;          // each layer's gradients after each of its backwards
+    bool blocks = false;            // and compute waits for that
 
     [[nodiscard]] bool any() const { return gathers_forward || scatters; }
     // Nothing is left to the schedule.
@@ -23,6 +24,11 @@ struct ShardedLayers {
 // reshard_after_forward=False), and scatters in each, as nothing is under no_sync. FSDP in a pipeline
 // (fsdp_in_pipeline) gathers once a microbatch under ZeRO-3 and leaves the rest to the schedule.
 ShardedLayers sharded_layers(const ParallelPlan& plan);
+
+// FSDP shards the parameters, and gathers them in the compute precision: a policy for mixed precision says so
+// (torch.distributed.fsdp: MixedPrecision's param_dtype; accelerate utils/dataclasses.py,
+// FullyShardedDataParallelPlugin.set_mixed_precision sets it beside torch.autocast).
+bool fsdp_shards(const ParallelPlan& plan);
 
 // PyTorch's pipeline switches resharding after a backward and the reduction of gradients off until a stage's
 // last backward (torch/distributed/pipelining/stage.py, backward_maybe_with_nosync:

@@ -131,9 +131,9 @@ std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const P
             return;
         }
         Error error{ErrorCode::Infeasible,
-                    needs_memory(evaluation->peak_device_bytes, environment.usable_memory()), "memory",
+                    needs_memory(evaluation->required_bytes, environment.usable_memory()), "memory",
                     needs_less(plan, request.constraints)};
-        found.push_back({std::move(plan), evaluation->peak_device_bytes, {std::move(error)}});
+        found.push_back({std::move(plan), evaluation->required_bytes, {std::move(error)}});
     });
     std::stable_sort(found.begin(), found.end(), [](const InfeasiblePlan& a, const InfeasiblePlan& b) {
         return a.errors.size() < b.errors.size();

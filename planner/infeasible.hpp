@@ -12,7 +12,7 @@ namespace tw {
 
 struct InfeasiblePlan {
     ParallelPlan plan;
-    double peak_device_bytes = 0;  // where memory forbids it; else 0
+    double peak_device_bytes = 0;  // that it needs, where memory forbids it; else 0
     Errors errors;                 // why; never empty
 };
 

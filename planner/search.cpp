@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <queue>
 #include <span>
@@ -150,6 +151,8 @@ class BestFirst {
             if (group == 0) opened.configurations = counter_.below(mesh, *shape);
             if (opened.configurations.plans == 0) return opened;
             bounds_[i].add({environment_, *shape, mesh, request_.base});
+            if (tree_.may_gather())
+                bounds_[i].add({environment_, *tree_.shape(mesh, group, true), mesh, request_.base});
         }
         Node& n = opened.node;
         n.mesh = static_cast<std::uint32_t>(i);
@@ -333,10 +336,10 @@ class BestFirst {
                 }
                 own->schedule = candidates[s].info->name;
                 node.partition = static_cast<std::uint16_t>(p);
-                // Holds for every ZeRO stage: 3's gathers only add to it.
+                // Holds for every ZeRO stage: 3's gathers only add to it, unless layers compute less then.
                 const SimTime bound = leaf_step_time_bound(*own, *placed->costs[p], placed->ranks,
                                                            *candidates[s].info, {}, false);
-                node.time_s = std::max(parent.time_s, to_seconds(bound).value);
+                if (!tree_.may_gather()) node.time_s = std::max(parent.time_s, to_seconds(bound).value);
                 if (wanted(node)) open_zeros(node, *own, *placed->costs[p], placed->ranks, outcome);
             }
         }
@@ -353,9 +356,10 @@ class BestFirst {
             node.zero = static_cast<std::uint16_t>(z);
             plan.zero_stage = c.zeros[z].stage;
             plan.zero_shard = c.zeros[z].shard;
-            const double memory = base ? SearchTree::memory_key(plan, *base)
-                                       : bounds_[parent.mesh].memory(tree_.chunk(parent), c.zeros[z]);
-            if (memory > capacity_) {
+            const bool known = base && !(tree_.may_gather() && plan.zero_stage >= 2);
+            const double memory = known ? SearchTree::memory_key(plan, *base)
+                                        : bounds_[parent.mesh].memory(tree_.chunk(parent), c.zeros[z]);
+            if (known ? std::isinf(memory) : memory > capacity_) {
                 outcome.pruned["memory"] += static_cast<std::int64_t>(tree_.schedules_of(parent).size());
             } else if (wants_leaf(node, parent.time_s, memory)) {
                 push(outcome, node, Node::Level::Leaf, parent.time_s, memory);
@@ -367,7 +371,7 @@ class BestFirst {
     void open_leaf(const Node& parent, Outcome& outcome) const {
         const auto wanted = [&](double time_s, double memory) { return wants_leaf(parent, time_s, memory); };
         for (const SearchTree::Ready& ready : tree_.ready(parent, wanted)) {
-            if (ready.memory > capacity_) {
+            if (std::isinf(ready.memory)) {
                 ++outcome.pruned["memory"];
                 continue;
             }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "plan/frameworks/framework.hpp"
 #include "plan/lower_plan.hpp"
 #include "plan/schedule/placement.hpp"
 #include "planner/bounds.hpp"
@@ -48,7 +49,13 @@ PlanKind SearchTree::kind(const SearchNode& node, std::uint16_t schedule, std::u
             schedules(node)[schedule].info->name};
 }
 
-std::shared_ptr<const ShapeCost> SearchTree::shape(const MeshChoice& mesh, int node_group) const {
+bool SearchTree::may_gather() const {
+    const ParallelPlan& base = request_.base;
+    return base.precision.autocast && framework_defaults(base.framework).fsdp;
+}
+
+std::shared_ptr<const ShapeCost> SearchTree::shape(const MeshChoice& mesh, int node_group,
+                                                   bool gathered_parameters) const {
     const Environment& environment = simulator_.environment();
     // A plan of the mesh with everything else at its default: enough for shapes and placement. Without ZeRO,
     // whatever the framework's row has: a bound for all of the search's ZeRO stages counts no layer's
@@ -61,7 +68,9 @@ std::shared_ptr<const ShapeCost> SearchTree::shape(const MeshChoice& mesh, int n
     plan.sequence_parallel = mesh.sequence_parallel;
     if (space_.recomputes_by_op()) plan.recompute = RecomputeMode::SelectiveOps;
     const RankPlacement placement = place_plan(environment.cluster, plan);
-    return simulator_.shapes().get(environment, shape_key(environment.graph, plan, placement, node_group));
+    ShapeKey key = shape_key(environment.graph, plan, placement, node_group);
+    key.shape.gathered_parameters = gathered_parameters;
+    return simulator_.shapes().get(environment, key);
 }
 
 std::vector<std::vector<StageSpec>> SearchTree::partitions(const SearchNode& node) const {

@@ -77,8 +77,12 @@ class SearchTree {
     // Of a chunking's plans under one of its schedules and ZeRO choices.
     [[nodiscard]] PlanKind kind(const SearchNode& node, std::uint16_t schedule, std::uint16_t zero) const;
 
+    // ZeRO 2 and 3 change what layers compute and keep, not only what they exchange: FSDP gathers parameters
+    // that autocast would cast (WorkShape::gathered_parameters).
+    [[nodiscard]] bool may_gather() const;
     // The layers' costs on one kind of device; needs no prepare().
-    [[nodiscard]] std::shared_ptr<const ShapeCost> shape(const MeshChoice& mesh, int node_group) const;
+    [[nodiscard]] std::shared_ptr<const ShapeCost> shape(const MeshChoice& mesh, int node_group,
+                                                         bool gathered_parameters = false) const;
     // Of the node's chunking and schedule: the uniform one first. Cheap enough to be made anew.
     [[nodiscard]] std::vector<std::vector<StageSpec>> partitions(const SearchNode& node) const;
     [[nodiscard]] ParallelPlan plan(const SearchNode& node) const;

@@ -185,7 +185,7 @@ std::vector<std::string> why_nothing_fits(const std::shared_ptr<const Environmen
     std::vector<std::string> missing;
     const auto smallest = smallest_plan(environment, request, clock.left() / 2);
     if (!smallest) return missing;
-    const double needed = smallest->evaluation.peak_device_bytes;
+    const double needed = smallest->evaluation.required_bytes;
     std::string text =
         fmt::format("memory: the smallest plan needs {} a device ({}), there are {}", format_bytes(needed),
                     summary(smallest->plan), format_bytes(environment->usable_memory()));

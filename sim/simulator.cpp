@@ -158,6 +158,7 @@ Result<Evaluation> Simulator::evaluate(const ParallelPlan& plan, bool only_if_it
         e.peak_allocated_bytes = memory.allocated;
         e.peak_reserved_bytes = memory.reserved;
         e.peak_device_bytes = memory.device;
+        e.required_bytes = memory.required;
         e.fits = memory.fits;
     };
     // Known before lowering, unless passes stash weights or offload activations.

@@ -21,6 +21,7 @@ struct Evaluation {
     double peak_reserved_bytes = 0;
     double peak_device_bytes = 0;
     bool fits = true;
+    double required_bytes = 0;  // of the device, without cached blocks: what has to fit
 };
 
 struct SimulateOptions {

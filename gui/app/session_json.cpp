@@ -134,7 +134,7 @@ std::optional<PlanEntry> entry_from_json(const Json& json, const std::string& po
     if (entry.origin == PlanOrigin::Infeasible && !evaluation->fits)
         entry.errors.push_back(
             {ErrorCode::Infeasible,
-             needs_memory(evaluation->peak_device_bytes, entry.study->environment->usable_memory()), "memory",
+             needs_memory(evaluation->required_bytes, entry.study->environment->usable_memory()), "memory",
              ""});
     return entry;
 }

@@ -36,6 +36,7 @@ constexpr std::array kParts = {
     Part{"exposed pp", &TimeBreakdown::exposed_pp, TaskKind::PipelineTransfer},
     Part{"exposed cp", &TimeBreakdown::exposed_cp, TaskKind::TensorParallel, /*pale=*/true},
     Part{"exposed ep", &TimeBreakdown::exposed_ep, TaskKind::ExpertParallel},
+    Part{"offload", &TimeBreakdown::exposed_offload, TaskKind::PipelineTransfer, /*pale=*/true},
     Part{"host", &TimeBreakdown::host, TaskKind::Host},
     Part{"bubble", &TimeBreakdown::bubble, kIdle},
 };

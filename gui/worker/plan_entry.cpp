@@ -44,7 +44,7 @@ double exposed_seconds(const SimulationReport& report) {
     double sum = 0;
     for (const RankReport& rank : report.ranks) {
         const TimeBreakdown& b = rank.breakdown;
-        sum += b.exposed_tp + b.exposed_dp + b.exposed_pp + b.exposed_cp + b.exposed_ep;
+        sum += b.exposed_tp + b.exposed_dp + b.exposed_pp + b.exposed_cp + b.exposed_ep + b.exposed_offload;
     }
     return report.ranks.empty() ? 0 : sum / static_cast<double>(report.ranks.size());
 }

@@ -53,7 +53,7 @@ void lm_head_forward(WorkBuilder& b, const LmHeadSpec& s) {
             w.transient_backward_bytes = (b.tensor_parallel ? 12 : 8) * elements;
             w.loose_bytes = let_go;
         } else {
-            if (half && !b.shape.autocast) b.save("head.logits", b.e * elements, Keep::Full);
+            if (half && !b.casts) b.save("head.logits", b.e * elements, Keep::Full);
             w.transient_forward_bytes = std::max(w.transient_forward_bytes, 4 * elements);
             w.transient_backward_bytes = std::max(w.transient_backward_bytes, 8 * elements);
         }
@@ -146,7 +146,7 @@ LayerWork HeadLayer::work(const WorkShape& shape) const {
     if (s.final_norm) {
         b.norm_forward("head.norm", s.norm, s.hidden);
         // Under autocast the eager frame keeps the fp32 output beside its cast.
-        if (b.unfused() && shape.autocast) b.save_rows("head.norm_out", s.hidden, b.r, Keep::Full);
+        if (b.unfused() && b.casts) b.save_rows("head.norm_out", s.hidden, b.r, Keep::Full);
     }
     if (s.pooler) b.linear_forward(pooler, shape.microbatch);
     if (s.classes > 0) b.linear_forward(classes, shape.microbatch);

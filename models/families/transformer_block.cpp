@@ -57,7 +57,7 @@ void enter_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, bool
     // After a norm of the sum the casts are what products read; nothing reads the fp32 input itself. A
     // composite norm reads an fp32 copy of it.
     const bool composite = b.shape.composite_norms && s.pre_norm && s.norm.kind == NormKind::Rms;
-    const bool unread = s.pre_norm ? composite && b.r < 4 : b.shape.autocast;
+    const bool unread = s.pre_norm ? composite && b.r < 4 : b.casts;
     if (first || !unread)
         b.save_rows(n.input, s.hidden, b.r, first ? (unread ? Keep::Restart : Keep::Boundary) : Keep::Full);
     if (s.pre_norm) {
@@ -65,7 +65,7 @@ void enter_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, bool
         b.save_norm_stats(n.norm, s.norm, b.rows);
         if (composite) b.save_rows(n.norm, s.hidden, (b.r < 4 ? 4 : 0) + b.r, Keep::Full);
         b.save_rows(n.branch_input, s.hidden, input_bytes(b, s, n), Keep::Full);
-    } else if (b.shape.autocast) {
+    } else if (b.casts) {
         b.save_rows(n.branch_input, s.hidden, input_bytes(b, s, n), Keep::Full);
     }
     b.separate_inputs_forward(n.branch_input, modules, s.hidden);

@@ -18,7 +18,8 @@ WorkBuilder::WorkBuilder(const WorkShape& s) : shape(s) {
     sequence_parallel = tensor_parallel && s.sequence_parallel;
     rows = sequence_parallel ? ceil_div(tokens, s.tp) : tokens;
     e = activation_bytes(s.precision);
-    r = s.autocast ? 4 : e;
+    casts = s.autocast && !s.gathered_parameters;
+    r = casts ? 4 : e;
     gemm_input = bytes_per_element(s.precision);
     work.forward.reserve(40);
     work.backward.reserve(64);
@@ -110,7 +111,7 @@ void WorkBuilder::reduce(const char* name, std::int64_t width) {
 }
 
 void WorkBuilder::linear_forward(const Linear& l, std::int64_t m) {
-    if (shape.autocast) {
+    if (casts) {
         // torch.autocast: the fp32 weight is cast at its first use of a step and the copy kept until the
         // step's end.
         memory(l.name, MemoryOpKind::Cast, 6 * d(l.local_parameters()));
@@ -146,7 +147,7 @@ void WorkBuilder::linear_backward(const Linear& l, std::int64_t m, bool reduce_i
 
 void WorkBuilder::weight_grad_extras(const Linear& l, std::int64_t copies) {
     const double parameters = d(l.local_parameters()) * d(copies);
-    if (shape.autocast) {
+    if (casts) {
         memory(l.name, MemoryOpKind::Cast,
                6 * parameters);  // the gradient of the cast: bf16 read, fp32 written
     } else if (!shape.grad_accumulation_fused) {
@@ -181,7 +182,7 @@ void WorkBuilder::norm_forward(const char* name, const NormSpec& norm, std::int6
     } else {
         memory(name, MemoryOpKind::Norm, 2 * r * elements, 5 * elements);
     }
-    if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
+    if (casts) memory(name, MemoryOpKind::Cast, (r + e) * elements);
 }
 
 void WorkBuilder::norm_of_copy(const char* name, double elements) {
@@ -192,7 +193,7 @@ void WorkBuilder::norm_of_copy(const char* name, double elements) {
 void WorkBuilder::norm_backward(const char* name, const NormSpec& norm, std::int64_t width,
                                 const char* add_name) {
     const double elements = d(rows) * d(width);
-    if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
+    if (casts) memory(name, MemoryOpKind::Cast, (r + e) * elements);
     // Decomposed, in fp32: the weight's product 8 for the input, 12 and 4 for the weight; the other product 8
     // for the input, 12 and 4 for the factor; the square 12; the sum of both paths 12. 16-bit elements halve
     // the first three and add two casts of 6.
@@ -224,13 +225,13 @@ void WorkBuilder::residual_forward(const char* name, std::int64_t width) {
 
 void WorkBuilder::residual_backward(const char* name, std::int64_t width) {
     const double elements = d(rows) * d(width);
-    if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements);
+    if (casts) memory(name, MemoryOpKind::Cast, (r + e) * elements);
     if (shape.dropout) memory(name, MemoryOpKind::Dropout, (2 * e + 1) * elements);
 }
 
 void WorkBuilder::separate_inputs_forward(const char* name, int modules, std::int64_t width) {
     const double more = modules - 1;
-    if (!unfused() || !shape.autocast || more <= 0) return;
+    if (!unfused() || !casts || more <= 0) return;
     memory(name, MemoryOpKind::Cast, more * (r + e) * d(rows) * d(width), 0, more);
     save_rows(name, width, more * gemm_input, SavedTensor::Keep::Full);
 }
@@ -239,7 +240,7 @@ void WorkBuilder::separate_inputs_backward(const char* name, int modules, std::i
     const double more = modules - 1;
     if (!unfused() || more <= 0) return;
     const double elements = more * d(rows) * d(width);
-    if (shape.autocast) memory(name, MemoryOpKind::Cast, (r + e) * elements, 0, more);
+    if (casts) memory(name, MemoryOpKind::Cast, (r + e) * elements, 0, more);
     memory(name, MemoryOpKind::Add, 3 * r * elements, 0, more);
 }
 

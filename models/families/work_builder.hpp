@@ -22,6 +22,7 @@ class WorkBuilder {
     double e = 2;             // bytes of an activation element inside a branch
     double r = 2;             // bytes of an element of the residual stream (fp32 under autocast)
     double gemm_input = 2;    // bytes of a saved input of a module's product (fp8: 1)
+    bool casts = false;       // parameters and the residual stream are fp32 and cast at use
     bool tensor_parallel = false, sequence_parallel = false;
     LayerWork work;
 

@@ -32,6 +32,9 @@ struct WorkShape {
     bool fused_elementwise =
         true;               // bias-gelu, bias-dropout-add, softmax fused (Megatron); false: one kernel an op
     bool autocast = false;  // fp32 parameters cast at use (torch.autocast): cast ops and cached casts
+    // FSDP gathers the parameters in the compute precision (MixedPrecision's param_dtype): torch.autocast has
+    // none to cast and keeps no copy, and the residual stream is in that precision.
+    bool gathered_parameters = false;
     bool grad_accumulation_fused =
         true;                   // wgrad GEMM adds into fp32 main gradients (Megatron); else separate kernels
     bool gradient_fp32 = true;  // gradients accumulated in fp32 (4 bytes), else in `precision`

@@ -14,6 +14,15 @@ constexpr std::array kZero = {
     FrameworkFact{"norm_in_double", "yes",
                   "DeepSpeed runtime/zero/stage_1_and_2.py, get_grad_norm_direct: g.data.double().norm(2)"},
     FrameworkFact{
+        "sub_group_elements", "1e9 under ZeRO-3",
+        "DeepSpeed runtime/zero/config.py, sub_group_size; runtime/zero/stage3.py, step: "
+        "_prepare_sub_group makes a sub-group's gradients flat and fp32, _release_sub_group frees them"},
+    FrameworkFact{
+        "reduces_on_compute", "ZeRO-3 without overlap_comm",
+        "DeepSpeed runtime/zero/stage3.py: reduce_and_partition_stream is the default stream then, which "
+        "waits for its reduce-scatters; gathers return handles that are waited for at use "
+        "(partitioned_param_coordinator.py) on either stream"},
+    FrameworkFact{
         "flat_gather_elements", "5e8",
         "DeepSpeed runtime/zero/config.py, allgather_bucket_size; all_gather into a list of tensors "
         "makes a flat one first (PyTorch ProcessGroupNCCL.cpp, allgather: outputFlattened)"},
@@ -101,6 +110,8 @@ constexpr FrameworkDefaults make_deepspeed() {
     d.step_flat_bytes = 2;
     d.norm_in_double = true;
     d.flat_gather_elements = 5e8;
+    d.sub_group_elements = 1e9;
+    d.reduces_on_compute = true;
     d.bucket_bytes = 1e9;
     d.vocab_divisor = 1;
     d.live_parameters = 1e9 + 5e7;
@@ -129,6 +140,8 @@ constexpr FrameworkDefaults megatron(std::string_view name, std::string_view ver
     d.step_flat_bytes = 2;
     d.norm_in_double = true;
     d.flat_gather_elements = 5e8;
+    d.sub_group_elements = 1e9;
+    d.reduces_on_compute = true;
     d.dropout = true;
     d.bucket_bytes = 1e9;
     d.facts = kFactsMegatron;

@@ -93,6 +93,9 @@ struct FrameworkDefaults {
     // copy of the gradients. Then what sends the updated parameters: a gather of so many elements at a time
     // into a flat buffer (0: in place).
     double step_bytes = 0, step_flat_bytes = 0, flat_gather_elements = 0;
+    // Under ZeRO-3 the step updates so many parameters of a rank's share at a time, and the next forward
+    // gathers them; 0: all at once.
+    double sub_group_elements = 0;
     // ZeRO-1 by whole tensors: gradients are all-reduced, each rank updates the tensors it owns and
     // broadcasts them, one rank after the other.
     bool zero1_by_tensor = false;
@@ -103,6 +106,9 @@ struct FrameworkDefaults {
     bool launch_blocking = false;      // CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel
     bool lazy_kernels = true;          // the context loads kernels at their first use (CUDA 11.7 and later)
     int buckets_in_flight = 1;
+    // ZeRO-3 without overlapped reductions: they run on the stream that computes; else on one of their own
+    // all the same.
+    bool reduces_on_compute = false;
     // ZeRO-3: bytes that kernels move for each parameter between flat buffers and tensors, after a gather and
     // before a reduction.
     double gather_copy_bytes = 0, reduce_copy_bytes = 0;

@@ -15,7 +15,9 @@ constexpr std::array kFacts = {
         "grad_accumulation_fused", "no",
         "AccumulateGrad adds in a kernel of its own (torch/csrc/autograd/functions/accumulate_grad.h)"},
     FrameworkFact{"bucket", "25 MiB", "torch.nn.parallel.DistributedDataParallel, bucket_cap_mb"},
-    FrameworkFact{"fsdp", "ZeRO 2 and 3", "torch.distributed.fsdp: SHARD_GRAD_OP, FULL_SHARD"},
+    FrameworkFact{"fsdp", "ZeRO 2 and 3, parameters gathered in 16 bits, which autocast need not cast",
+                  "torch.distributed.fsdp: SHARD_GRAD_OP, FULL_SHARD, MixedPrecision; accelerate "
+                  "utils/dataclasses.py, FullyShardedDataParallelPlugin.set_mixed_precision"},
     FrameworkFact{"vocab_divisor", "1", "nothing pads"},
 };
 

@@ -25,6 +25,7 @@ constexpr std::array kParts = {
     NamedPart{"exposed pipeline", &TimeBreakdown::exposed_pp},
     NamedPart{"exposed context parallel", &TimeBreakdown::exposed_cp},
     NamedPart{"exposed expert parallel", &TimeBreakdown::exposed_ep},
+    NamedPart{"offloading activations", &TimeBreakdown::exposed_offload},
     NamedPart{"waiting for the host", &TimeBreakdown::host},
     NamedPart{"bubble", &TimeBreakdown::bubble},
 };

@@ -175,14 +175,16 @@ class PhaseBuilder {
         phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
     }
 
-    // A reduction of what compute has just made; nothing in this stage waits for it.
+    // A reduction of what compute has just made; nothing in this stage waits for it, unless it runs on the
+    // stream that computes.
     void release(const OpCost& cost, double bytes) {
         auto& comm = phase_.matrix.row(CostStream::Comm);
         auto& compute = phase_.matrix.row(CostStream::Compute);
         comm = add_to_row(max_rows(comm, compute), cost.time);
-        compute = context_.one_thread ? comm : add_to_row(compute, cost.taken);
+        const bool blocks = context_.sharded.blocks;
+        compute = context_.one_thread || blocks ? comm : add_to_row(compute, cost.taken);
         phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
-        count(phase_.dp, cost.seconds, bytes, false);
+        count(phase_.dp, cost.seconds, bytes, blocks);
     }
 
     [[nodiscard]] PhaseCost take() { return phase_; }

@@ -31,6 +31,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(w.dropout);
     add(w.fused_elementwise);
     add(w.autocast);
+    add(w.gathered_parameters);
     add(w.composite_norms);
     add(w.norms_of_copies);
     add(w.grad_accumulation_fused);
@@ -49,6 +50,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(k.sharded.gathers_forward);
     add(k.sharded.gathers_backward);
     add(k.sharded.scatters);
+    add(k.sharded.blocks);
     add(k.overlap_tp);
     add(k.launch_blocking);
     add_real(k.parameter_bytes);

@@ -196,6 +196,9 @@ MemoryBase base_of(const Environment& environment, const ParallelPlan& plan, con
         f.activations = peak.activations;
         f.transient = peak.transient;
         f.weight_stash = peak.weight_stash;
+        for (std::size_t k = 0; k < profiles[r].offloaded.size(); ++k)
+            f.offloaded_activations +=
+                profiles[r].offloaded[k] * footprint.stages[profiles[r].stages[k]].activations;
         for (const std::uint16_t s : profiles[r].stages) {
             f.loose = std::max(f.loose, footprint.stages[s].loose);
             const HardwareProfile& profile = environment.profile(plan.stages[s].node_group);
@@ -244,7 +247,7 @@ std::vector<double> most_activations(const Environment& environment, const Paral
         while (fits + 1 < too_many) {
             const std::int64_t steps = fits + (too_many - fits) / 2;
             f.activations = bytes(steps);
-            (rank_memory(plan, f).device <= f.capacity ? fits : too_many) = steps;
+            (rank_memory(plan, f).required <= f.capacity ? fits : too_many) = steps;
         }
         most.push_back(bytes(fits + more));
     }
@@ -279,7 +282,8 @@ MemoryTotals memory_totals(const ParallelPlan& plan, const MemoryBase& base) {
         totals.allocated = std::max(totals.allocated, m.allocated);
         totals.reserved = std::max(totals.reserved, m.reserved);
         totals.device = std::max(totals.device, m.device);
-        totals.fits &= m.device <= footprint.capacity;
+        totals.required = std::max(totals.required, m.required);
+        totals.fits &= m.required <= footprint.capacity;
         totals.fits &= footprint.host_capacity <= 0 || m.host <= footprint.host_capacity;
     }
     return totals;
@@ -291,6 +295,7 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
     // Anew, so that the peak's instruction counts transfers too.
     const std::vector<RankMemoryProfile> profiles = memory_profile(schedule);
     const MemoryBase base = memory_base(environment, plan, costs, schedule.rank_of_stage, profiles);
+    const FrameworkDefaults& defaults = framework_defaults(plan.framework);
     std::vector<StageMemory> result;
     for (int r = 0; r < schedule.ranks(); ++r) {
         const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
@@ -311,11 +316,16 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
         add("quantised weights", n.quantised_weights,
             fmt::format("casts of {:.6g} parameters for fp8 products", f.quantised));
         if (n.at_step) {
-            add("optimizer temporaries", n.step, "of the optimizer's step");
+            const double each = defaults.step_bytes;
+            add("optimizer temporaries", n.step,
+                fmt::format("{:g} B x {:.6g} parameters of the optimizer's step", each, n.step / each));
         } else {
+            const double each = gathered_parameter_bytes(plan);
             add("gathered parameters", n.gathered,
-                fmt::format("{} B x (2 layers of {:.6g} + {:.6g} parameters)", gathered_parameter_bytes(plan),
-                            f.largest_block, f.outside_blocks));
+                defaults.live_parameters > 0
+                    ? fmt::format("{} B x {:.6g} parameters at most", each, n.gathered / each)
+                    : fmt::format("{} B x (2 layers of {:.6g} + {:.6g} parameters)", each, f.largest_block,
+                                  f.outside_blocks));
             add("unsharded gradients", n.unsharded_gradients,
                 fmt::format("of a layer of {:.6g} parameters", f.largest_block));
             add("synchronisation buffers", f.sync_buffers, "of gradient_sync '" + plan.gradient_sync + "'");
@@ -328,11 +338,14 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
         for (const MemoryAddend& a : m.addends)
             m.peak_allocated_bytes += a.bytes;
         m.peak_reserved_bytes = n.reserved;
+        m.required_bytes = n.required;
         m.device_bytes = n.device;
         m.capacity_bytes = f.capacity;
         m.host_bytes = n.host;
         m.host_capacity_bytes = f.host_capacity;
-        if (!program.instructions.empty()) {
+        if (n.at_step) {
+            m.peak_instant = fmt::format("rank {}, the optimizer's step", r);
+        } else if (!program.instructions.empty()) {
             const std::uint32_t at = base.peak_instructions[static_cast<std::size_t>(r)];
             m.peak_instant = fmt::format("rank {}, {}", r, to_string(program.instructions[at]));
         }

@@ -73,7 +73,7 @@ MemoryBase memory_base(const Environment& environment, const ParallelPlan& plan,
                        std::span<const RankMemoryProfile> profiles);
 
 struct MemoryTotals {
-    double allocated = 0, reserved = 0, device = 0;  // largest over the ranks
+    double allocated = 0, reserved = 0, device = 0, required = 0;  // largest over the ranks
     bool fits = true;
 };
 MemoryTotals memory_totals(const ParallelPlan& plan, const MemoryBase& base);

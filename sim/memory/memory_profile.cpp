@@ -38,6 +38,7 @@ class Profiler {
         const MemoryEffect effect = memory_effect(in.opcode, last(in));
         if (!effect.any()) return;
         const std::size_t s = slot(in.stage);
+        offload(in.opcode, s);
         const auto apply = [&](const MemoryEffect::Counts& delta) {
             change(s, delta.held);
             change(stages_ + s, delta.held_for_weight);
@@ -77,6 +78,16 @@ class Profiler {
     }
 
   private:
+    void offload(Opcode opcode, std::size_t s) {
+        if (opcode != Opcode::Offload && opcode != Opcode::Reload) return;
+        away_.resize(stages_, 0);
+        away_[s] = static_cast<std::uint16_t>(std::max(0, away_[s] + (opcode == Opcode::Offload ? 1 : -1)));
+        const int now = std::accumulate(away_.begin(), away_.end(), 0);
+        if (now <= most_away_) return;
+        most_away_ = now;
+        profile_.offloaded = away_;
+    }
+
     void change(std::size_t count, int delta) {
         now_[count] = static_cast<std::uint16_t>(std::max(0, now_[count] + delta));
     }
@@ -134,8 +145,10 @@ class Profiler {
 
     std::vector<int> slot_;  // of each virtual stage in this rank; -1: runs elsewhere
     std::vector<std::uint32_t> last_part_;
-    std::size_t stages_ = 0;              // of this rank
-    std::vector<std::uint16_t> now_;      // counts as in RankMemoryProfile
+    std::size_t stages_ = 0;           // of this rank
+    std::vector<std::uint16_t> now_;   // counts as in RankMemoryProfile
+    std::vector<std::uint16_t> away_;  // of each stage, microbatches whose activations are on the host
+    int most_away_ = 0;
     std::vector<bool> finished_;          // a backward of the stage has ended
     std::vector<Candidates> candidates_;  // [stage][kind]
     RankMemoryProfile profile_;

@@ -46,6 +46,9 @@ struct RankMemoryProfile {
     // Of each snapshot three counts a stage (in the order of `stages`): microbatches held whole, then
     // microbatches of which only the weight gradient's inputs are held, then stashed weight versions.
     std::vector<std::uint16_t> counts;
+    // Of each stage the microbatches whose activations are on the host, when most of them are; empty where
+    // none ever is.
+    std::vector<std::uint16_t> offloaded;
     int peak_in_flight = 0;  // microbatches (times chunks) held at once, whole or in part
     int weight_versions = 1;
 

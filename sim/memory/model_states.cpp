@@ -17,9 +17,9 @@ struct Element {
 
 // FSDP that keeps what it gathered from the forward to the backward (ZeRO-2; PyTorch fully_shard with
 // reshard_after_forward=False, FullyShardedDataParallel SHARD_GRAD_OP), or for the whole step (in a
-// pipeline): shards, and all parameters in the compute precision. Under autocast its cache is that copy.
+// pipeline): shards, and all parameters in the compute precision.
 bool keeps_gathered(const ParallelPlan& plan) {
-    return fsdp_in_pipeline(plan) || (plan.zero_stage == 2 && framework_defaults(plan.framework).fsdp);
+    return fsdp_in_pipeline(plan) || (plan.zero_stage == 2 && fsdp_shards(plan));
 }
 
 bool shards_gradients(const ParallelPlan& plan) {
@@ -30,7 +30,7 @@ Element element_bytes(const ParallelPlan& plan) {
     const PrecisionSpec& p = plan.precision;
     Element b{};
     b.parameter = bytes_per_element(p.parameters);
-    b.gathered = keeps_gathered(plan) && !p.autocast ? gathered_parameter_bytes(plan) : 0;
+    b.gathered = keeps_gathered(plan) ? gathered_parameter_bytes(plan) : 0;
     b.gradient = p.gradient_fp32 ? 4 : bytes_per_element(p.parameters);
     if (fsdp_in_pipeline(plan)) b.gradient = bytes_per_element(p.gradient_reduce);
     b.master = p.master_weights && p.parameters != Precision::Fp32 && p.parameters != Precision::Tf32 ? 4 : 0;
@@ -59,12 +59,13 @@ constexpr int kNeverSharded = 4;
 
 struct Counts {
     double whole, sharded;
-    int dense_shard;
+    int dense_shard, expert_shard;
 };
 
 Counts counts(const ParallelPlan& plan, double dense, double expert) {
     const ShardRanks shard = zero_shard_ranks(plan);
-    return {dense + expert, dense / shard.dense + expert / std::max(1, shard.expert), shard.dense};
+    const int experts = std::max(1, shard.expert);
+    return {dense + expert, dense / shard.dense + expert / experts, shard.dense, experts};
 }
 
 }  // namespace
@@ -93,11 +94,21 @@ std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double d
     const Counts n = counts(plan, dense, expert);
     const ModelStateBytes bytes = model_state_bytes(plan, dense, expert);
     std::vector<MemoryAddend> addends;
+    const auto divided = [](double parameters, int shards) {
+        return shards > 1 ? fmt::format("{:.6g} / {}", parameters, shards)
+                          : fmt::format("{:.6g}", parameters);
+    };
     const auto add = [&](const char* name, double total, double each, int sharded_from) {
         if (total <= 0) return;
         std::string formula = fmt::format("{:g} B x {:.6g} parameters", each, n.whole);
-        if (plan.zero_stage >= sharded_from && n.dense_shard > 1)
-            formula += fmt::format(" / {} shards", n.dense_shard);
+        if (plan.zero_stage >= sharded_from) {
+            if (expert > 0 && n.expert_shard != n.dense_shard) {  // experts have replicas of their own
+                formula = fmt::format("{:g} B x ({} + experts {})", each, divided(dense, n.dense_shard),
+                                      divided(expert, n.expert_shard));
+            } else if (n.dense_shard > 1) {
+                formula += fmt::format(" / {} shards", n.dense_shard);
+            }
+        }
         addends.push_back({name, total, std::move(formula)});
     };
     const double on_device = 1.0 - plan.offload_optimizer;

@@ -14,6 +14,7 @@ namespace {
 
 // Flat blocks that an optimizer's step allocates one after the other; the pool's size at its end. Beside the
 // bucket before it, they are too large for what activations left behind.
+// `shards` > 1: they are gathered at its end.
 double step_segments(const FrameworkDefaults& d, const RankFootprint& f, double bucket, double updated,
                      int shards) {
     SegmentPool pool;
@@ -69,7 +70,11 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
         m.gathered = live * gathered_parameter_bytes(plan);
         m.unsharded_gradients = f.largest_block * bytes_per_element(plan.precision.gradient_reduce);
     }
-    const double updated = updated_parameters(plan, f.dense, f.expert);
+    // Of the parameters that the step updates at once.
+    const bool in_sub_groups = plan.zero_stage == 3 && d.sub_group_elements > 0;
+    const double updated = in_sub_groups
+                               ? std::min(updated_parameters(plan, f.dense, f.expert), d.sub_group_elements)
+                               : updated_parameters(plan, f.dense, f.expert);
     m.step = d.step_bytes * updated;
 
     const bool early_gradients = d.gradient_buffer || plan.microbatches > 1 || plan.zero_stage == 3;
@@ -101,7 +106,7 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
         m.reserved += in_blocks(f.loose);
     } else if (d.step_bytes > 0) {
         // Segments of their own for the step and for the rest.
-        const double segments = step_segments(d, f, m.buckets, updated, replicas);
+        const double segments = step_segments(d, f, m.buckets, updated, in_sub_groups ? 1 : replicas);
         m.reserved = before + (m.holds_gradients ? 0 : in_blocks(m.states.gradients)) +
                      in_blocks(std::max(0.0, segments - m.buckets));
         for (const double bytes : {m.gathered, m.unsharded_gradients, f.sync_buffers, f.activations,
@@ -117,11 +122,13 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
         if (!m.holds_gradients) m.reserved += in_blocks(m.states.gradients);
     }
     m.cached = m.reserved - blocks;
-    m.host = offloaded_bytes(plan, f.dense, f.expert);
+    m.host = offloaded_bytes(plan, f.dense, f.expert) + f.offloaded_activations;
 
     // Processors have no context and no communicators of NCCL.
     const double overhead = f.device->architecture == "cpu" ? f.outside : device_overhead(plan, *f.device);
-    m.device = std::max(blocks + overhead, std::min(m.reserved + overhead, f.capacity));
+    m.required = blocks + overhead;
+    m.device = std::max(m.required,
+                        std::min(m.reserved + overhead, std::max(f.capacity, as_double(f.device->memory))));
     return m;
 }
 

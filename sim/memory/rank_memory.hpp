@@ -16,6 +16,7 @@ struct RankFootprint {
     double largest_weight = 0;     // parameters of the largest tensor
     double sync_buffers = 0;       // bytes, of the gradient synchronisation
     double activations = 0, transient = 0, weight_stash = 0;  // bytes, at the dynamic peak
+    double offloaded_activations = 0;                         // bytes, when most are on the host
     double loose = 0;                // bytes between the loss's tensors that no other tensor fits
     bool executor = false;           // gathered parameters and whole gradients are part of `transient`
     double outside = 0;              // bytes of a process on processors beside what it allocates
@@ -42,8 +43,11 @@ struct RankMemory {
     // release_cached_blocks).
     double cached = 0;
     double reserved = 0;
-    double device = 0;  // as nvidia-smi shows
-    double host = 0;    // of the host's memory: what the optimizer offloads, and gradients to update it with
+    double required = 0;  // of the device, without cached blocks: what has to fit
+    double device =
+        0;  // as nvidia-smi shows: cached blocks fill the device at most, whatever a plan leaves free
+    // Of the host's memory: what the optimizer offloads, gradients to update it with, activations.
+    double host = 0;
 };
 
 RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& footprint);

@@ -165,6 +165,13 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     const double exposed_pp = std::max(
         0.0, no_host - seconds(period_without(lowered, table, false,
                                               [](const DurationKey& k) { return is_transfer(k.opcode); })));
+    double exposed_offload = 0;
+    if (plan.offload_activations) {
+        const auto offloads = [](const DurationKey& k) {
+            return k.opcode == Opcode::Offload || k.opcode == Opcode::Reload;
+        };
+        exposed_offload = std::max(0.0, no_host - seconds(period_without(lowered, table, false, offloads)));
+    }
     const double exposed_dp = std::max(
         0.0, no_host - seconds(period_without(lowered, table, false,
                                               [](const DurationKey& k) { return is_collective(k.opcode); })));
@@ -189,7 +196,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         b.optimizer = t.optimizer;
         // Overlapping collectives that compute still waits for are shared out by their total time.
         const double overlapped = t.tp.total_s - t.tp.blocking_s + t.cp.total_s - t.cp.blocking_s +
-                                  t.ep.total_s - t.ep.blocking_s + t.dp.total_s;
+                                  t.ep.total_s - t.ep.blocking_s + t.dp.total_s - t.dp.blocking_s;
         const auto exposed = [&](const PhaseCost::Communication& c) {
             return c.blocking_s +
                    (overlapped > 0 ? t.exposed_overlap * (c.total_s - c.blocking_s) / overlapped : 0.0);
@@ -210,6 +217,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         b.exposed_dp = exposed(t.dp) + take(exposed_dp);
         b.host = take(host_s);
         b.exposed_pp = take(exposed_pp);
+        b.exposed_offload = take(exposed_offload);
         b.bubble = idle;
         report.ranks.push_back(rank);
     }
@@ -245,7 +253,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         report.peak_reserved_bytes = std::max(report.peak_reserved_bytes, m.peak_reserved_bytes);
         report.peak_device_bytes = std::max(report.peak_device_bytes, m.device_bytes);
         report.fits &= m.fits();
-        fits_devices &= m.device_bytes <= m.capacity_bytes;
+        fits_devices &= m.required_bytes <= m.capacity_bytes;
     }
     for (const StageMemory& m : report.memory) {
         if (m.fits_host()) continue;
@@ -258,7 +266,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     if (!fits_devices) {
         const StageMemory& fullest = *fullest_rank(report);
         report.warnings.push_back(fmt::format("does not fit: {} needed, {} on the device",
-                                              format_bytes(fullest.device_bytes, ByteUnit::Binary, 4),
+                                              format_bytes(fullest.required_bytes, ByteUnit::Binary, 4),
                                               format_bytes(fullest.capacity_bytes, ByteUnit::Binary, 4)));
     }
     bool out_of_range = false;

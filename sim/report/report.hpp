@@ -26,27 +26,29 @@ struct StageMemory {
     std::vector<MemoryAddend> addends;  // at the peak's instant
     double peak_allocated_bytes = 0;    // as the framework's allocator counts
     double peak_reserved_bytes = 0;     // with the allocator's rounding and fragmentation
-    double device_bytes = 0;  // as nvidia-smi shows: reserved plus context and communication buffers
+    double device_bytes = 0;    // as nvidia-smi shows: reserved plus context and communication buffers
+    double required_bytes = 0;  // of it, without cached blocks, which are given back before memory runs out
     double initialisation_peak_bytes = 0;
     double capacity_bytes = 0;
-    double host_bytes = 0;           // of the host's memory: what the optimizer offloads
+    double host_bytes = 0;           // of the host's memory: offloaded states and activations
     double host_capacity_bytes = 0;  // the device's share of the node's; 0: unknown
     std::string peak_instant;        // "rank 0, 0B3: ..." which instruction
     [[nodiscard]] bool fits_host() const {
         return host_capacity_bytes <= 0 || host_bytes <= host_capacity_bytes;
     }
-    [[nodiscard]] bool fits() const { return device_bytes <= capacity_bytes && fits_host(); }
+    [[nodiscard]] bool fits() const { return required_bytes <= capacity_bytes && fits_host(); }
 };
 
 // Share of a rank's period by what it was doing, seconds; they add up to the period.
 struct TimeBreakdown {
     double forward = 0, backward = 0, recompute = 0, optimizer = 0;
     double exposed_tp = 0, exposed_dp = 0, exposed_pp = 0, exposed_cp = 0, exposed_ep = 0;
-    double host = 0;    // device idle because the host had not dispatched yet
-    double bubble = 0;  // idle otherwise: waiting for other ranks
+    double exposed_offload = 0;  // activations on their way to the host and back
+    double host = 0;             // device idle because the host had not dispatched yet
+    double bubble = 0;           // idle otherwise: waiting for other ranks
     [[nodiscard]] double total() const {
         return forward + backward + recompute + optimizer + exposed_tp + exposed_dp + exposed_pp +
-               exposed_cp + exposed_ep + host + bubble;
+               exposed_cp + exposed_ep + exposed_offload + host + bubble;
     }
 };
 

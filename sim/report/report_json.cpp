@@ -12,11 +12,17 @@ Json known(double value) {
 }
 
 Json breakdown_to_json(const TimeBreakdown& b) {
-    return Json{{"forward_s", b.forward},       {"backward_s", b.backward},
-                {"recompute_s", b.recompute},   {"optimizer_s", b.optimizer},
-                {"exposed_tp_s", b.exposed_tp}, {"exposed_dp_s", b.exposed_dp},
-                {"exposed_pp_s", b.exposed_pp}, {"exposed_cp_s", b.exposed_cp},
-                {"exposed_ep_s", b.exposed_ep}, {"host_s", b.host},
+    return Json{{"forward_s", b.forward},
+                {"backward_s", b.backward},
+                {"recompute_s", b.recompute},
+                {"optimizer_s", b.optimizer},
+                {"exposed_tp_s", b.exposed_tp},
+                {"exposed_dp_s", b.exposed_dp},
+                {"exposed_pp_s", b.exposed_pp},
+                {"exposed_cp_s", b.exposed_cp},
+                {"exposed_ep_s", b.exposed_ep},
+                {"exposed_offload_s", b.exposed_offload},
+                {"host_s", b.host},
                 {"bubble_s", b.bubble}};
 }
 

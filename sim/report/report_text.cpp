@@ -50,6 +50,7 @@ constexpr std::array kShares = {
     Share{"exposed pipeline", &TimeBreakdown::exposed_pp, "▒", "~", TextStyle::Magenta},
     Share{"exposed context parallel", &TimeBreakdown::exposed_cp, "▒", "~", TextStyle::Magenta},
     Share{"exposed expert parallel", &TimeBreakdown::exposed_ep, "▒", "~", TextStyle::Magenta},
+    Share{"offloading activations", &TimeBreakdown::exposed_offload, "▒", "~", TextStyle::Magenta},
     Share{"waiting for the host", &TimeBreakdown::host, "░", ".", TextStyle::Red},
     Share{"waiting for other ranks", &TimeBreakdown::bubble, "░", ".", TextStyle::Red},
 };
@@ -222,6 +223,7 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
                              format_bytes(report.peak_reserved_bytes), format_bytes(fullest->device_bytes));
         if (fullest->capacity_bytes > 0)
             memory += fmt::format(" of {}", format_bytes(fullest->capacity_bytes));
+        if (fullest->peak_reserved_bytes > fullest->device_bytes) memory += ", cached blocks given back";
     }
     memory += ": " + (report.fits ? styled("fits", TextStyle::Green, options.colour)
                                   : styled("does not fit", TextStyle::Red, options.colour));

@@ -252,7 +252,9 @@ void apply_row(const TruthRow& row, const FrameworkDefaults& defaults, const Dev
                                         to_string(plan.recompute)));
     }
     if (row.async_tp) plan.overlap.tp = true;
-    if (row.overlap_grad_reduce) plan.overlap.grad_reduce = true;
+    // DeepSpeed's overlap_comm is on under ZeRO-3.
+    const bool overlaps = plan.zero_stage == 3 && framework_defaults(plan.framework).reduces_on_compute;
+    if (row.overlap_grad_reduce || overlaps) plan.overlap.grad_reduce = true;
     if (row.overlap_param_gather) plan.overlap.param_gather = true;
 }
 

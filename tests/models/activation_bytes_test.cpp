@@ -125,6 +125,9 @@ TEST(ActivationBytes, EagerMeasured) {
     // included).
     const double matrices = static_cast<double>(g.parameters()) - 1024 * h - (12 * 4 + 2) * h;
     EXPECT_DOUBLE_EQ(total(true), 2 * matrices);
+    // FSDP has gathered them in 16 bits: no cast is kept; the logits are.
+    shape.gathered_parameters = true;
+    EXPECT_DOUBLE_EQ(total(true), 2 * tokens * vocab);
 }
 
 TEST(ActivationBytes, LogitsAndTheirLoss) {

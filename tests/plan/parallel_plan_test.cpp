@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/frameworks/framework.hpp"
 #include "tests/plan/plan_fixtures.hpp"
 
 namespace tw {
@@ -26,6 +27,20 @@ TEST(ParallelPlan, WorkShapeIsWhatOneRankRuns) {
     EXPECT_FALSE(plan.work_shape(graph).grad_accumulation_fused);
     plan.mesh.tp = 1;
     EXPECT_FALSE(plan.work_shape(graph).sequence_parallel);
+}
+
+// FSDP gathers in the compute precision; without sharded parameters autocast casts them.
+TEST(ParallelPlan, FsdpGathersWhatAutocastWouldCast) {
+    const LayerGraph graph = make_model({.blocks = 2});
+    ParallelPlan plan = make_plan(graph, make_cluster(8), {.dp = 8}, 8, 1);
+    for (const char* framework : {"pytorch", "transformers"}) {
+        apply_framework(framework_defaults(framework), false, plan);
+        for (int stage = 0; stage <= 3; ++stage) {
+            plan.zero_stage = stage;
+            EXPECT_TRUE(plan.work_shape(graph).autocast);
+            EXPECT_EQ(plan.work_shape(graph).gathered_parameters, stage >= 2) << framework << stage;
+        }
+    }
 }
 
 TEST(ParallelPlan, PaddedVocabularyFollowsDivisorAndTp) {

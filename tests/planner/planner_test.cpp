@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/frameworks/framework.hpp"
 #include "planner/infeasible.hpp"
 #include "planner/search_sentence.hpp"
 #include "tests/planner/planner_fixtures.hpp"
@@ -206,6 +207,38 @@ TEST(Planner, TellsTheBestPlansWhileItSearches) {
     for (const RankedPlan& plan : answer->plans)
         found.push_back(summary(plan.plan));
     EXPECT_EQ(last, found);
+}
+
+// Under FSDP autocast keeps no casts of weights: what fits with ZeRO-3 alone is found (63 GiB; with the casts
+// and an fp32 residual stream 80).
+TEST(Planner, FindsWhatFitsWithGatheredParameters) {
+    const auto environment = test::environment_of("llama2-7b", "h100:8");
+    PlanRequest request = request_of(64, "pp=1,tp=1,cp=1,mbs=4,zero=3,recompute=none");
+    request.target = TargetFramework::Accelerate;
+    plan_for(request.target, environment->cluster, request.base);
+    request.seq_len = 2048;
+    const auto found = find_plans(environment, request);
+    ASSERT_TRUE(found);
+    ASSERT_FALSE(found->plans.empty()) << joined(found->missing);
+    EXPECT_EQ(found->plans.front().plan.zero_stage, 3);
+}
+
+// Cached blocks are shown whatever a plan leaves free, and keep no plan from fitting.
+TEST(Planner, HeadroomHoldsWithoutCachedBlocks) {
+    const auto whole = test::environment_of("llama3-8b", "h100:8");
+    auto part = std::make_shared<Environment>(*whole);
+    part->memory_headroom = 0.08;
+    PlanRequest request = request_of(16, "pp=1,tp=1,cp=1,mbs=2,zero=3,recompute=selective-ops");
+    apply_framework(framework_defaults("torchtitan"), true, request.base);
+    request.seq_len = 8192;
+    const auto found = find_plans(whole, request), beside = find_plans(part, request);
+    ASSERT_TRUE(found && beside);
+    ASSERT_FALSE(found->plans.empty());
+    ASSERT_FALSE(beside->plans.empty());
+    const Evaluation &a = found->plans.front().evaluation, &b = beside->plans.front().evaluation;
+    EXPECT_EQ(a.peak_device_bytes, b.peak_device_bytes);
+    EXPECT_GT(b.peak_device_bytes, part->usable_memory());
+    EXPECT_LT(b.required_bytes, part->usable_memory());
 }
 
 TEST(Planner, InfeasiblePlansHaveTheirReasonAndAreDeterministic) {

@@ -123,8 +123,8 @@ TEST(PlannerBounds, NoBoundExceedsTheSimulation) {
             const bool hides = leaf.schedule->info().overlaps_passes;
             EXPECT_LE(bounds.step_time(hides), step) << what;
             EXPECT_LE(bounds.step_time(leaf.chunk, hides), step) << what;
-            EXPECT_LE(bounds.memory(), simulated->peak_device_bytes) << what;
-            EXPECT_LE(bounds.memory(leaf.chunk, leaf.zero), simulated->peak_device_bytes) << what;
+            EXPECT_LE(bounds.memory(), simulated->required_bytes) << what;
+            EXPECT_LE(bounds.memory(leaf.chunk, leaf.zero), simulated->required_bytes) << what;
 
             const std::vector<std::uint16_t> ranks = test::placement_of(*leaf.schedule, leaf.plan);
             const PlanCost costs(environment, leaf.plan, ranks, simulator.shapes());

@@ -99,6 +99,41 @@ TEST(RankMemory, DeepSpeedZero3) {
     EXPECT_DOUBLE_EQ(m.buckets, 1e9);
 }
 
+// DeepSpeed's ZeRO-3 steps sub-group by sub-group of 1e9 parameters: 4 bytes of each at once.
+TEST(RankMemory, DeepSpeedStepsBySubGroups) {
+    const Device device = device_of("h100");
+    RankFootprint f;
+    f.device = &device;
+    f.capacity = as_double(device.memory);
+    const ParallelPlan plan = plan_of("deepspeed", Precision::Bf16, 8, 3);
+    f.dense = 4e9;
+    EXPECT_DOUBLE_EQ(rank_memory(plan, f).step, 4 * 4e9 / 8);
+    f.dense = 40e9;
+    const RankMemory m = rank_memory(plan, f);
+    EXPECT_DOUBLE_EQ(m.step, 4e9);
+    EXPECT_DOUBLE_EQ(m.states.gradients, 2 * 40e9 / 8);
+    EXPECT_DOUBLE_EQ(rank_memory(plan_of("deepspeed", Precision::Bf16, 8, 2), f).step, 4 * 40e9 / 8);
+}
+
+// What the device shows does not depend on what a plan leaves free; whether the plan fits does.
+TEST(RankMemory, CachedBlocksFillTheDeviceWhateverIsLeftFree) {
+    const Device device = device_of("h100");
+    const ParallelPlan plan = plan_of("torchtitan", Precision::Bf16, 8, 3);
+    RankFootprint f;
+    f.dense = 8e9;
+    f.largest_block = 0.2e9;
+    f.outside_blocks = 1e9;
+    f.activations = 60e9;
+    f.loose = 8e9;
+    f.device = &device;
+    f.capacity = as_double(device.memory);
+    const RankMemory whole = rank_memory(plan, f);
+    EXPECT_GT(whole.device, whole.required);
+    f.capacity = whole.required + 1;
+    EXPECT_DOUBLE_EQ(rank_memory(plan, f).device, whole.device);
+    EXPECT_LE(rank_memory(plan, f).required, f.capacity);
+}
+
 // FSDP2's gathers and reduced gradients have pools of their own.
 TEST(RankMemory, TorchtitanReservesTheStreamsPools) {
     const Device device = device_of("h100");

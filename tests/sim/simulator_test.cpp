@@ -172,10 +172,67 @@ TEST(ModelStates, FsdpKeepsItsShardsUnderZero2) {
     EXPECT_EQ(addends[0].formula, "4 B x 8.03026e+09 parameters / 64 shards");
     EXPECT_EQ(addends[1].name, "gathered parameters");
     EXPECT_EQ(addends[1].formula, "2 B x 8.03026e+09 parameters");
-    plan.precision.autocast = true;  // its cache is that copy
-    EXPECT_NEAR(model_state_bytes(plan, kParameters, 0).parameters, 4 * kParameters / 64, 1);
+    plan.precision.autocast = true;  // beside it autocast finds nothing to cast
+    EXPECT_NEAR(model_state_bytes(plan, kParameters, 0).parameters, kParameters * (4.0 / 64 + 2), 1);
     plan.framework = "trainwright";
     EXPECT_NEAR(model_state_bytes(plan, kParameters, 0).parameters, 4 * kParameters, 1);
+}
+
+// Experts are sharded among their own replicas: the formula's terms give the bytes.
+TEST(ModelStates, FormulasOfExpertsAddUp) {
+    ParallelPlan plan;
+    plan.mesh.dp = 128;
+    plan.mesh.ep = 64;
+    plan.zero_stage = 1;
+    const double dense = 1.2e9, expert = 4.4e8;
+    for (const MemoryAddend& a : model_state_addends(plan, dense, expert)) {
+        if (a.name != "master weights") continue;
+        EXPECT_EQ(a.formula, "4 B x (1.2e+09 / 128 + experts 4.4e+08 / 2)");
+        EXPECT_DOUBLE_EQ(a.bytes, 4 * (dense / 128 + expert / 2));
+    }
+    plan.mesh.ep = 1;  // as many replicas as the dense layers
+    EXPECT_EQ(model_state_addends(plan, dense, expert)[2].formula, "4 B x 1.64e+09 parameters / 128 shards");
+}
+
+// DeepSpeed's ZeRO-3 without overlap_comm reduces on the stream that computes.
+TEST(Simulator, DeepSpeedReducesBesideTheBackwardOrNot) {
+    const auto environment = environment_of("llama2-7b", "a100:16");
+    DeviceMesh mesh;
+    mesh.dp = 16;
+    ParallelPlan plan = plan_of(*environment, mesh, 1, 2, 2048, RecomputeMode::Full);
+    apply_framework(framework_defaults("deepspeed"), false, plan);
+    plan.zero_stage = 3;
+    plan.overlap.grad_reduce = true;
+    const auto beside = Simulator(environment).simulate(plan);
+    plan.overlap.grad_reduce = false;
+    const auto after = Simulator(environment).simulate(plan);
+    ASSERT_TRUE(beside && after);
+    EXPECT_GT(after->step_time_s, 1.01 * beside->step_time_s);
+    EXPECT_GT(after->ranks[0].breakdown.exposed_dp, beside->ranks[0].breakdown.exposed_dp);
+    EXPECT_NEAR(after->ranks[0].breakdown.total(), after->step_time_s, 1e-6 * after->step_time_s);
+    plan.framework = "torchtitan";  // its reductions have a stream of their own
+    const auto fsdp = Simulator(environment).simulate(plan);
+    plan.overlap.grad_reduce = true;
+    EXPECT_DOUBLE_EQ(Simulator(environment).simulate(plan)->step_time_s, fsdp->step_time_s);
+}
+
+// Activations on their way to the host are no wait for other ranks, and they take the host's memory.
+TEST(Simulator, OffloadedActivationsHaveATimeAndAPlace) {
+    const auto environment = environment_of("llama3-8b", "h100:8");
+    DeviceMesh mesh;
+    mesh.tp = 8;
+    ParallelPlan plan = plan_of(*environment, mesh, 1, 4, 8192);
+    const auto kept = Simulator(environment).simulate(plan);
+    plan.offload_activations = true;
+    const auto away = Simulator(environment).simulate(plan);
+    ASSERT_TRUE(kept && away);
+    EXPECT_EQ(kept->ranks[0].breakdown.exposed_offload, 0);
+    EXPECT_EQ(kept->memory[0].host_bytes, 0);
+    const double more = away->step_time_s - kept->step_time_s;
+    EXPECT_GT(more, 0);
+    EXPECT_NEAR(away->ranks[0].breakdown.exposed_offload, more, 0.01 * more);
+    EXPECT_NEAR(away->ranks[0].breakdown.bubble, kept->ranks[0].breakdown.bubble, 0.01 * more);
+    EXPECT_DOUBLE_EQ(away->memory[0].host_bytes, addend(kept->memory[0], "activations"));  // one microbatch
 }
 
 TEST(Simulator, Llama3OfEightBillionFitsOnlyWhereStatesAreDivided) {

@@ -119,6 +119,14 @@ Warnings
 )");
 }
 
+TEST(ReportText, SaysThatCachedBlocksAreGivenBack) {
+    SimulationReport report = sample();
+    EXPECT_EQ(report_headline(report, {}).find("given back"), std::string::npos);
+    report.memory[0].device_bytes = report.memory[0].peak_reserved_bytes - 1;
+    EXPECT_NE(report_headline(report, {}).find("of 16.0 GiB, cached blocks given back: fits"),
+              std::string::npos);
+}
+
 TEST(ReportText, SaysWhatDoesNotFitOrRun) {
     SimulationReport report = sample();
     report.fits = false;
