@@ -1,6 +1,7 @@
 #include "gui/widgets/timeline_view.hpp"
 
 #include <QEvent>
+#include <QPaintEngine>
 #include <QPainter>
 #include <QResizeEvent>
 #include <QScrollBar>

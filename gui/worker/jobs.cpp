@@ -2,6 +2,7 @@
 
 #include <QMetaObject>
 #include <QRunnable>
+#include <algorithm>
 
 #include <sys/resource.h>
 
@@ -96,9 +97,9 @@ void Jobs::cancel_all() {
 }
 
 bool Jobs::busy(const std::string& channel) const {
-    for (const auto& [id, job] : running_)
-        if (job.row.channel == channel && !job.dropped) return true;
-    return false;
+    return std::any_of(running_.begin(), running_.end(), [&](const auto& entry) {
+        return entry.second.row.channel == channel && !entry.second.dropped;
+    });
 }
 
 std::vector<Jobs::Row> Jobs::rows() const {

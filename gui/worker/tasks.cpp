@@ -58,7 +58,7 @@ class Reporter {
         if (hooks_.progress) hooks_.progress(progress, now);
         if (!hooks_.best || progress.best == nullptr) return;
         // The list changes where a better plan comes in: the sum of times tells lists apart cheaply.
-        double sum = static_cast<double>(progress.best->size());
+        auto sum = static_cast<double>(progress.best->size());
         for (const RankedPlan& plan : *progress.best)
             sum += seconds(plan.evaluation) + plan.evaluation.peak_device_bytes;
         if (sum == seen_) return;

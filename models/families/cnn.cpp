@@ -66,7 +66,7 @@ class StepWriter {
 
     void backward(std::vector<Op>& ops) const {
         if (step_.consumers > 1) {
-            const double sums = static_cast<double>(step_.consumers - 1);
+            const auto sums = static_cast<double>(step_.consumers - 1);
             ops.push_back(
                 memory(MemoryOpKind::Add, 3 * sums * out_ * element_, sums * out_, Phase::BackwardInput));
         }
@@ -219,8 +219,8 @@ std::int64_t CnnStep::parameters() const {
 
 double CnnStep::multiply_adds() const {
     if (kind == CnnKind::Convolution) {
-        return output.elements() *
-               static_cast<double>(inputs.front().channels / groups * kernel_h * kernel_w);
+        const std::int64_t taps = inputs.front().channels / groups * kernel_h * kernel_w;
+        return output.elements() * static_cast<double>(taps);
     }
     if (kind == CnnKind::Linear) return output.elements() * static_cast<double>(inputs.front().channels);
     return 0;
