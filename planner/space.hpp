@@ -80,7 +80,8 @@ class SearchSpace {
     // Whether the request's framework can run a plan of this mesh, with everything else at what every
     // framework runs but for what is given.
     [[nodiscard]] bool runs(const MeshChoice& mesh, RecomputeMode recompute, const ZeroChoice& zero) const;
-    // ZeRO choices that the framework can run, whatever is fixed.
+    // ZeRO choices that the framework can run, whichever stage is fixed; shards of a node's replicas, or of
+    // the sizes that are named.
     [[nodiscard]] std::vector<ZeroChoice> all_zeros(const MeshChoice& mesh) const;
     [[nodiscard]] bool own_rules() const { return request_.target != TargetFramework::Trainwright; }
     void add_mesh(const MeshChoice& mesh);

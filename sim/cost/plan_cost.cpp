@@ -264,9 +264,8 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
     const ShardedLayers sharded = sharded_layers(plan_);
     if (!by_method && !sharded.all()) {
         const double wire = bytes_per_element(plan_.precision.gradient_reduce);
-        // FSDP gathers in the compute precision, whatever it stores.
-        const double element =
-            bytes_per_element(fsdp_in_pipeline(plan_) ? plan_.precision.compute : plan_.precision.parameters);
+        const double element = fsdp_in_pipeline(plan_) ? gathered_parameter_bytes(plan_)
+                                                       : bytes_per_element(plan_.precision.parameters);
         const auto add = [&](TransferCost& total, const TransferCost& more) {
             total.seconds += more.seconds;
             total.sigma_s += more.sigma_s;

@@ -115,18 +115,23 @@ TEST(RankMemory, DeepSpeedStepsBySubGroups) {
     EXPECT_DOUBLE_EQ(rank_memory(plan_of("deepspeed", Precision::Bf16, 8, 2), f).step, 4 * 40e9 / 8);
 }
 
-// What the device shows does not depend on what a plan leaves free; whether the plan fits does.
-TEST(RankMemory, CachedBlocksFillTheDeviceWhateverIsLeftFree) {
-    const Device device = device_of("h100");
-    const ParallelPlan plan = plan_of("torchtitan", Precision::Bf16, 8, 3);
+RankFootprint fsdp_footprint(const Device& device, double activations, double loose) {
     RankFootprint f;
     f.dense = 8e9;
     f.largest_block = 0.2e9;
     f.outside_blocks = 1e9;
-    f.activations = 60e9;
-    f.loose = 8e9;
+    f.activations = activations;
+    f.loose = loose;
     f.device = &device;
     f.capacity = as_double(device.memory);
+    return f;
+}
+
+// What the device shows does not depend on what a plan leaves free; whether the plan fits does.
+TEST(RankMemory, CachedBlocksFillTheDeviceWhateverIsLeftFree) {
+    const Device device = device_of("h100");
+    const ParallelPlan plan = plan_of("torchtitan", Precision::Bf16, 8, 3);
+    RankFootprint f = fsdp_footprint(device, 60e9, 8e9);
     const RankMemory whole = rank_memory(plan, f);
     EXPECT_GT(whole.device, whole.required);
     f.capacity = whole.required + 1;
@@ -138,14 +143,7 @@ TEST(RankMemory, CachedBlocksFillTheDeviceWhateverIsLeftFree) {
 TEST(RankMemory, TorchtitanReservesTheStreamsPools) {
     const Device device = device_of("h100");
     const ParallelPlan plan = plan_of("torchtitan", Precision::Bf16, 8, 3);
-    RankFootprint f;
-    f.dense = 8e9;
-    f.largest_block = 0.2e9;
-    f.outside_blocks = 1e9;
-    f.activations = 30e9;
-    f.loose = 4e9;
-    f.device = &device;
-    f.capacity = as_double(device.memory);
+    const RankFootprint f = fsdp_footprint(device, 30e9, 4e9);
     const RankMemory m = rank_memory(plan, f);
     EXPECT_DOUBLE_EQ(m.gathered, 2 * (2 * f.largest_block + f.outside_blocks));
     EXPECT_NEAR(m.cached, f.loose + 2 * (f.largest_block + f.outside_blocks), 4 * kMiB);

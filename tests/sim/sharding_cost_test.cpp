@@ -248,6 +248,16 @@ TEST(ShardingCost, AShardOfTheGradientBufferIsCleared) {
     EXPECT_DOUBLE_EQ(bytes(3), 4 * (1e9 + 1e9));
 }
 
+// Modules in fp8 cast what FSDP has gathered in 16 bits, in a pipeline too.
+TEST(ShardingCost, FsdpInAPipelineGathersSixteenBitsForFp8) {
+    Case bf16("llama3-8b", "h100:16", "torchtitan", mesh(8, 2), 2);
+    Case fp8("llama3-8b", "h100:16", "torchtitan", mesh(8, 2), 2);
+    fp8.plan.precision.compute = Precision::Fp8;
+    ASSERT_TRUE(fsdp_in_pipeline(fp8.plan));
+    EXPECT_GT(bf16.stage().parameter_gather.bytes, 0);
+    EXPECT_DOUBLE_EQ(fp8.stage().parameter_gather.bytes, bf16.stage().parameter_gather.bytes);
+}
+
 // FSDP's hybrid shards: copies reduce over the network while layers gather and scatter inside nodes.
 TEST(ShardingCost, CopiesReduceBesideTheShards) {
     Case c("llama3-8b", "h100:64", "torchtitan", mesh(64), 3);
