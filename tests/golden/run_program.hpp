@@ -41,6 +41,10 @@ inline const std::filesystem::path& scratch_folder() {
     static const Scratch scratch;
     return scratch.path;
 }
+// A file of this name in it.
+inline std::string scratch(const std::string& name) {
+    return (scratch_folder() / name).string();
+}
 
 // `arguments` as a shell reads them, run in tests/golden/inputs; no terminal, no colour.
 inline ProgramOutput run_program(const std::string& arguments, const std::string& environment = "",

@@ -13,10 +13,7 @@ namespace {
 using nlohmann::json;
 using test::ProgramOutput;
 using test::run_program;
-
-std::string scratch(const std::string& name) {
-    return (test::scratch_folder() / name).string();
-}
+using test::scratch;
 
 TEST(Contradictions, OptionsThatDoNothingAreRefused) {
     const std::pair<std::string, std::string> cases[] = {

@@ -12,10 +12,7 @@ namespace {
 using nlohmann::json;
 using test::ProgramOutput;
 using test::run_program;
-
-std::string scratch(const std::string& name) {
-    return (test::scratch_folder() / name).string();
-}
+using test::scratch;
 
 // A plan of one rank: no mpirun.
 const std::string& one_rank() {

@@ -14,10 +14,7 @@ namespace {
 using nlohmann::json;
 using test::ProgramOutput;
 using test::run_program;
-
-std::string scratch(const std::string& name) {
-    return (test::scratch_folder() / name).string();
-}
+using test::scratch;
 
 const char* const kTinyPlan = "plan --model gpt2-tiny --cluster cpu:2 --global-batch 16";
 

@@ -4,16 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "models/families/registry.hpp"
-#include "models/load_model.hpp"
+#include "tests/models/model_fixtures.hpp"
 
 namespace tw {
 namespace {
 
-LayerGraph graph_of(const char* name) {
-    auto model = load_model(name);
-    TW_CHECK(model.has_value());
-    return std::move(model->graph);
-}
+using test::graph_of;
 
 WorkShape fp8_shape() {
     WorkShape shape;
