@@ -208,6 +208,7 @@ void moe_forward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
         experts_forward_permute(b, n);
     } else {
         b.memory("moe.permute", MemoryOpKind::Permute, 2 * n.routed * b.e);
+        b.work.forward.back().makes_sizes = s.capacity_factor == 0;
     }
     exchange(b, w, "moe.dispatch", hidden);
     spread(b, w, "moe.dispatch", hidden);

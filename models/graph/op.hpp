@@ -117,6 +117,9 @@ struct Op {
     Phase phase = Phase::Forward;
     RecomputeLevel recompute = RecomputeLevel::Full;
     bool joins = false;              // waits for every earlier overlapping collective first
+    // The sizes of what follows are made on the device (routing without a padded capacity): a host that
+    // dispatches by them waits for it first.
+    bool makes_sizes = false;
     bool unless_recomputed = false;  // of the backward: not where the whole layer's forward runs again
     double host_dispatches =
         1;  // framework ops the host dispatches for it in eager mode (0: fused into its neighbour)

@@ -181,6 +181,15 @@ constexpr std::array kNemoOwn = {
                   "grad_reduce_in_fp32 = False"},
 };
 
+constexpr std::array kNemoGraphsOwn = {
+    FrameworkFact{"host", "none: the passes of a step are one CUDA graph",
+                  "Megatron-Bridge scripts/performance/configs/qwen3/workload_base_configs.py of 25.09: "
+                  "cuda_graph_impl local, cuda_graph_scope full_iteration for Blackwell (its DeepSeek-V3 and the "
+                  "pipelined Qwen3 235B of B200 have none); Megatron-LM core/full_cuda_graph.py"},
+    FrameworkFact{"expert capacity", "1, padded",
+                  "Megatron-Bridge training/utils/moe_token_drop.py, apply_moe_token_drop's defaults"},
+};
+
 constexpr std::array kReadmeOwn = {
     FrameworkFact{"overlap", "data, tensor and pipeline parallel communication",
                   "Megatron-LM README, Training Speed and Scalability: --overlap-grad-reduce "
@@ -229,6 +238,7 @@ constexpr auto kCoreBase =
          kFusedAccumulation, kCommon, kAttentionCore, kZeroCore);
 constexpr auto kFactsCore = join(kCoreBase, kCastWeights, kGradientFp32, kNoDropout, kOverlapCore);
 constexpr auto kFactsNemo = join(kCoreBase, kNoDropout, kOverlapCore, kNemoOwn);
+constexpr auto kFactsNemoGraphs = join(kCoreBase, kNoDropout, kOverlapCore, kNemoOwn, kNemoGraphsOwn);
 constexpr auto kFactsReadme = join(kCoreBase, kCastWeights, kGradientFp32, kNoDropout, kReadmeOwn);
 constexpr auto kFunctionalBase = join(kHost, kStepByShard, kInPlace, kSynchronised, kVirtualStagesOverlap,
                                       kGradientFp32, kCommon, kFunctionalOwn);
@@ -325,6 +335,17 @@ constexpr FrameworkDefaults make_nemo() {
     return d;
 }
 
+constexpr FrameworkDefaults make_nemo_graphs() {
+    FrameworkDefaults d = make_nemo();
+    d.name = "nemo-graphs";
+    d.versions = "NeMo and Megatron-Bridge 25.09 recipes that drop tokens, without a pipeline, on Blackwell";
+    d.host = HostCode::Graph;
+    d.host_extras.graphs_on_grace = false;
+    d.host_extras.gradient_hook = d.host_extras.transfer = d.host_extras.microbatch = 0;
+    d.facts = kFactsNemoGraphs;
+    return d;
+}
+
 constexpr FrameworkDefaults make_functional() {
     FrameworkDefaults d = base();
     d.host = HostCode::TransformerEngine;
@@ -367,5 +388,6 @@ const FrameworkDefaults kMegatron2024 = make_readme();
 const FrameworkDefaults kMegatronFunctional = make_functional();
 const FrameworkDefaults kMegatronFunctionalLocal = make_functional_local();
 const FrameworkDefaults kNemo = make_nemo();
+const FrameworkDefaults kNemoGraphs = make_nemo_graphs();
 
 }  // namespace tw

@@ -25,6 +25,7 @@ constexpr std::array kTable = {
     &kMegatronFunctional,
     &kMegatronFunctionalLocal,
     &kNemo,
+    &kNemoGraphs,
     &kPytorch,
     &kPytorchPure,
     &kPytorchCompile,

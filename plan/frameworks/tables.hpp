@@ -21,7 +21,7 @@ constexpr auto join(const std::array<FrameworkFact, N>&... lists) {
 extern const FrameworkDefaults kTrainwright;
 // megatron.cpp
 extern const FrameworkDefaults kMegatron, kMegatron2021, kMegatron2022, kMegatron2023, kMegatron2024,
-    kMegatronFunctional, kMegatronFunctionalLocal, kNemo;
+    kMegatronFunctional, kMegatronFunctionalLocal, kNemo, kNemoGraphs;
 // deepspeed.cpp
 extern const FrameworkDefaults kDeepSpeed, kMegatronDeepSpeed, kBigScience, kBigScienceTr11;
 // fsdp.cpp

@@ -217,6 +217,7 @@ double tensors_of(const LayerWork& work) {
 }  // namespace
 
 double forward_dispatches(const LayerWork& work, const Op& op, HostCode code) {
+    if (code == HostCode::Graph) return 0;
     return code == HostCode::Kernels ? kTightLoop * op.host_dispatches : eager_forward(work, op);
 }
 
@@ -225,6 +226,7 @@ LayerHost layer_host(const LayerWork& work, HostCode code, const HostExtras& ext
     host.forward.resize(work.forward.size());
     host.backward.resize(work.backward.size());
     host.parameter_tensors = tensors_of(work);
+    if (code == HostCode::Graph) return host;
     for (std::size_t i = 0; i < work.forward.size(); ++i)
         host.forward[i] = forward_dispatches(work, work.forward[i], code);
     for (std::size_t i = 0; i < work.backward.size(); ++i) {
@@ -283,7 +285,7 @@ LayerHost layer_host(const LayerWork& work, HostCode code, const HostExtras& ext
 }
 
 bool host_waits_for_device(const Op& op, HostCode code) {
-    return is_megatron(code) && op.phase == Phase::Forward && op.name == "moe.permute";
+    return is_megatron(code) && op.makes_sizes;
 }
 
 double dispatch_share(HostCode code, std::string_view device) {

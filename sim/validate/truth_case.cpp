@@ -269,6 +269,14 @@ std::string_view table_of_kind(const TruthRow& row) {
     return row.compile ? "pytorch-compile" : "pytorch";
 }
 
+// A recipe of Megatron-Bridge whose passes are one CUDA graph: tokens are dropped, so that no size depends on
+// them, there is no pipeline, and the device is of Blackwell.
+bool graphed_recipe(const TruthRow& row) {
+    const std::string gpu = lower(row.gpu);
+    return drops_tokens(row.model) && row.pp.value_or(1) == 1 &&
+           (says(gpu, "b200") || says(gpu, "b300"));
+}
+
 // The table of the framework that the row names; "" where it names none that has one.
 std::string_view named_table(const TruthRow& row) {
     const std::string f = lower(row.framework);
@@ -285,7 +293,7 @@ std::string_view named_table(const TruthRow& row) {
     if (says(f, "bigscience") || (says(source, "bigscience") && says(f, "deepspeed")))
         return says(lower(row.gpu), "a100") ? "megatron-deepspeed-tr11" : "megatron-deepspeed-bigscience";
     if (says(f, "megatron-deepspeed")) return "megatron-deepspeed";
-    if (says(f, "nemo") || says(f, "megatron-bridge")) return "nemo";
+    if (says(f, "nemo") || says(f, "megatron-bridge")) return graphed_recipe(row) ? "nemo-graphs" : "nemo";
     if (says(f, "megatron-core r0.8")) return "megatron-2024";
     if (says(f, "transformerengine") || says(f, "megatron-core")) return "megatron";
     if (says(f, "megatron-lm fork")) return "megatron-2023";

@@ -118,6 +118,7 @@ Result<LayerGraph> named_graph(const std::string& preset, const TruthRow& row) {
     config.vocab = m.vocab.value_or(config.vocab);
     config.seq_len = m.seq_len.value_or(config.seq_len);
     config.experts = m.experts.value_or(config.experts);
+    if (drops_tokens(m)) config.expert_capacity_factor = 1;
     config.experts_per_token = m.experts_per_token.value_or(config.experts_per_token);
     if (config.family == "moe" && m.ffn) config.expert_ffn = *m.ffn;
     auto graph = build_model(config);
@@ -132,6 +133,10 @@ bool wants_preset(const TruthModel& m) {
 }
 
 }  // namespace
+
+bool drops_tokens(const TruthModel& model) {
+    return says(model.name, "tokendrop");
+}
 
 Result<LayerGraph> graph_of(const TruthRow& row, const FrameworkDefaults& defaults) {
     const TruthModel& m = row.model;
