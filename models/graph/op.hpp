@@ -116,7 +116,7 @@ struct Op {
     std::variant<Gemm, Attention, MemoryOp, Convolution, MeasuredOp, CollectiveOp> body;
     Phase phase = Phase::Forward;
     RecomputeLevel recompute = RecomputeLevel::Full;
-    bool joins = false;              // waits for every earlier overlapping collective first
+    bool joins = false;  // waits for every earlier overlapping collective first
     // The sizes of what follows are made on the device (routing without a padded capacity): a host that
     // dispatches by them waits for it first.
     bool makes_sizes = false;

@@ -85,6 +85,7 @@ struct Estimate {
         GemmShape shape{std::max<std::int64_t>(1, gemm.m), std::max<std::int64_t>(1, gemm.n),
                         std::max<std::int64_t>(1, gemm.k),
                         std::max<std::int64_t>(1, gemm.batch * gemm.groups)};
+        shape.strided_k = gemm.form == GemmForm::WeightGrad;
         shape.element_bytes = bytes_per_element(gemm.precision);
         shape.output_bytes = std::max(2, bytes_per_element(gemm.precision));
         KernelEstimate estimate;

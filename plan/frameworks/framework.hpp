@@ -25,8 +25,8 @@ struct FrameworkFact {
 
 // What the host runs to dispatch a layer (sim/cost/host_dispatch.hpp): kernels one after the other (compiled
 // code, CUDA graphs aside; native executors), nothing (the passes are one CUDA graph), plain eager modules,
-// those of Hugging Face's transformers, Megatron's, Megatron's with its fusions under torch.compile, and these
-// around Transformer Engine's modules.
+// those of Hugging Face's transformers, Megatron's, Megatron's with its fusions under torch.compile, and
+// these around Transformer Engine's modules.
 enum class HostCode : std::uint8_t {
     Kernels,
     Graph,

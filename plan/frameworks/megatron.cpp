@@ -182,10 +182,11 @@ constexpr std::array kNemoOwn = {
 };
 
 constexpr std::array kNemoGraphsOwn = {
-    FrameworkFact{"host", "none: the passes of a step are one CUDA graph",
-                  "Megatron-Bridge scripts/performance/configs/qwen3/workload_base_configs.py of 25.09: "
-                  "cuda_graph_impl local, cuda_graph_scope full_iteration for Blackwell (its DeepSeek-V3 and the "
-                  "pipelined Qwen3 235B of B200 have none); Megatron-LM core/full_cuda_graph.py"},
+    FrameworkFact{
+        "host", "none: the passes of a step are one CUDA graph",
+        "Megatron-Bridge scripts/performance/configs/qwen3/workload_base_configs.py of 25.09: "
+        "cuda_graph_impl local, cuda_graph_scope full_iteration for Blackwell (its DeepSeek-V3 and the "
+        "pipelined Qwen3 235B of B200 have none); Megatron-LM core/full_cuda_graph.py"},
     FrameworkFact{"expert capacity", "1, padded",
                   "Megatron-Bridge training/utils/moe_token_drop.py, apply_moe_token_drop's defaults"},
 };

@@ -50,19 +50,22 @@ constexpr FrameworkDefaults pytorch(std::string_view name, std::string_view vers
     return d;
 }
 
-constexpr FrameworkDefaults make_compile() {
-    FrameworkDefaults d = pytorch("pytorch-compile", "PyTorch 2.x, torch.compile under autocast");
-    d.compiled = true;
-    d.host = HostCode::Kernels;
-    d.fused_elementwise = true;
-    d.loss = WorkShape::Loss::Fused;
-    return d;
-}
-
 constexpr FrameworkDefaults make_pure() {
     FrameworkDefaults d = pytorch("pytorch-bf16", "PyTorch 2.x, eager, parameters and states in bf16");
     d.autocast = d.fp32_parameters = d.fp32_optimizer = false;
     d.gradient_fp32 = d.reduce_fp32 = false;
+    return d;
+}
+
+constexpr FrameworkDefaults make_compile(bool pure) {
+    FrameworkDefaults d = pure ? make_pure() : pytorch("", "");
+    d.name = pure ? "pytorch-compile-bf16" : "pytorch-compile";
+    d.versions = pure ? "PyTorch 2.x, torch.compile, parameters and states in bf16"
+                      : "PyTorch 2.x, torch.compile under autocast";
+    d.compiled = true;
+    d.host = HostCode::Kernels;
+    d.fused_elementwise = true;
+    d.loss = WorkShape::Loss::Fused;
     return d;
 }
 
@@ -90,7 +93,8 @@ constexpr FrameworkDefaults make_trainwright() {
 }  // namespace
 
 const FrameworkDefaults kPytorch = pytorch("pytorch", "PyTorch 2.x, eager under autocast");
-const FrameworkDefaults kPytorchCompile = make_compile();
+const FrameworkDefaults kPytorchCompile = make_compile(false);
+const FrameworkDefaults kPytorchCompilePure = make_compile(true);
 const FrameworkDefaults kPytorchPure = make_pure();
 const FrameworkDefaults kTransformers = make_transformers(false);
 const FrameworkDefaults kTransformersPure = make_transformers(true);

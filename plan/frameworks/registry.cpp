@@ -29,6 +29,7 @@ constexpr std::array kTable = {
     &kPytorch,
     &kPytorchPure,
     &kPytorchCompile,
+    &kPytorchCompilePure,
     &kTorchtitan,
     &kTorchtitanEager,
     &kTrainwright,

@@ -29,6 +29,7 @@ extern const FrameworkDefaults kComposer, kComposerPure, kTorchtitan, kTorchtita
 // internevo.cpp
 extern const FrameworkDefaults kInternEvo;
 // pytorch.cpp
-extern const FrameworkDefaults kPytorch, kPytorchCompile, kPytorchPure, kTransformers, kTransformersPure;
+extern const FrameworkDefaults kPytorch, kPytorchCompile, kPytorchCompilePure, kPytorchPure, kTransformers,
+    kTransformersPure;
 
 }  // namespace tw

@@ -273,8 +273,7 @@ std::string_view table_of_kind(const TruthRow& row) {
 // them, there is no pipeline, and the device is of Blackwell.
 bool graphed_recipe(const TruthRow& row) {
     const std::string gpu = lower(row.gpu);
-    return drops_tokens(row.model) && row.pp.value_or(1) == 1 &&
-           (says(gpu, "b200") || says(gpu, "b300"));
+    return drops_tokens(row.model) && row.pp.value_or(1) == 1 && (says(gpu, "b200") || says(gpu, "b300"));
 }
 
 // The table of the framework that the row names; "" where it names none that has one.
@@ -286,9 +285,9 @@ std::string_view named_table(const TruthRow& row) {
     if (says(source, "transformers") && !row.compile)
         return says(row.precision, "bf16_params") ? "transformers-bf16" : "transformers";
     if (row.shape == TruthShape::SingleDevice || f.rfind("transformers", 0) == 0) {
-        return row.compile                          ? "pytorch-compile"
-               : says(row.precision, "bf16_params") ? "pytorch-bf16"
-                                                    : "pytorch";
+        const bool pure = says(row.precision, "bf16_params");
+        if (row.compile) return pure ? "pytorch-compile-bf16" : "pytorch-compile";
+        return pure ? "pytorch-bf16" : "pytorch";
     }
     if (says(f, "bigscience") || (says(source, "bigscience") && says(f, "deepspeed")))
         return says(lower(row.gpu), "a100") ? "megatron-deepspeed-tr11" : "megatron-deepspeed-bigscience";

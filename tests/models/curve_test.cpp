@@ -72,6 +72,25 @@ TEST(GemmCurve, MisalignedMatricesOfABatchLoseTheTensorCores) {
     EXPECT_GT(seconds(144, 48), 1.05 * seconds(128, 48) * 144 / 128 * 0.9);
 }
 
+// 85 tokens each of 48 experts: k of their weights' gradients, whose operands' rows lie along m and n.
+TEST(GemmCurve, TheTokensOfAWeightGradientNeedNoAlignment) {
+    GemmCurve curve;
+    curve.rate = 250e12;
+    curve.bandwidth = 1e13;
+    curve.sms = 108;
+    curve.unaligned = 1.1;
+    curve.scalar = 14;
+    GemmShape shape{2048, 4096, 85, 48};
+    const double as_forward = gemm_seconds(curve, shape);
+    shape.strided_k = true;
+    const double odd = gemm_seconds(curve, shape);
+    EXPECT_GT(as_forward, 10 * odd);
+    shape.k = 88;
+    EXPECT_NEAR(odd, gemm_seconds(curve, shape) * 85 / 88, 0.05 * odd);
+    shape.m = 2049;
+    EXPECT_GT(gemm_seconds(curve, shape), 10 * odd);
+}
+
 // 4 GFLOP and 16 MB of weights on a device whose memory is the bound, in its cache and out of it.
 TEST(GemmCurve, BytesAreNearWhereEverythingSinceTheirLastUseFits) {
     GemmCurve curve;

@@ -1,5 +1,6 @@
 #include "sim/cost/host_dispatch.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -120,6 +121,25 @@ TEST(HostDispatch, AMixtureOfExpertsTakesItsRoutingAndItsExperts) {
     HostExtras graphs;
     graphs.graphs_on_grace = true;
     EXPECT_LT(sum(host_of(2, graphs).forward), 0.4 * half);
+}
+
+// Padded to a capacity, the experts' rows are known without the device; in one CUDA graph nothing is
+// dispatched.
+TEST(HostDispatch, ExpertsOfAPaddedCapacityNeedNoSizesOfTheDevice) {
+    ModelConfig config = *load_model("mixtral-8x7b").value().config;
+    const auto waits = [&](double capacity) {
+        config.expert_capacity_factor = capacity;
+        const LayerGraph graph = build_model(config).value();
+        WorkShape shape;
+        shape.seq_len = 128;
+        const LayerWork work = graph.layer(1).model->work(shape);
+        EXPECT_EQ(sum(layer_host(work, HostCode::Graph).forward), 0);
+        return std::count_if(work.forward.begin(), work.forward.end(), [](const Op& op) {
+            return host_waits_for_device(op, HostCode::TransformerEngine);
+        });
+    };
+    EXPECT_EQ(waits(0), 1);
+    EXPECT_EQ(waits(1), 0);
 }
 
 TEST(HostDispatch, WhatReplicasAddToTheBackwardIsCountedByTensor) {

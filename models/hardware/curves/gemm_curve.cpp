@@ -53,12 +53,12 @@ bool multiple_of(std::int64_t elements, double element_bytes, double bytes) {
 }
 
 double misalignment(const GemmCurve& curve, const GemmShape& shape) {
-    const bool whole_vectors =
-        multiple_of(shape.n, shape.element_bytes, 16) && multiple_of(shape.k, shape.element_bytes, 16);
-    if (!whole_vectors && shape.batch > 1) return curve.scalar;
-    const bool whole_lines =
-        multiple_of(shape.n, shape.element_bytes, 128) && multiple_of(shape.k, shape.element_bytes, 128);
-    return whole_lines ? 1.0 : curve.unaligned;
+    const auto whole_rows = [&](double bytes) {
+        return multiple_of(shape.n, shape.element_bytes, bytes) &&
+               multiple_of(shape.strided_k ? shape.m : shape.k, shape.element_bytes, bytes);
+    };
+    if (shape.batch > 1 && !whole_rows(16)) return curve.scalar;
+    return whole_rows(128) ? 1.0 : curve.unaligned;
 }
 
 // Where x lies between knots: index of the left one and the weight of the right one.

@@ -44,9 +44,10 @@ struct GemmCurve {
     double blend = 2;     // how compute and memory overlap, >= 1
     double throttle = 0;  // sustained load, see throttled()
     double slack = 0;     // 0: whole waves; towards 1: a persistent scheduler fills the last wave
-    // Rows off a 128-byte boundary (n or k) cost c times `unaligned`. The matrices of a batched product whose
-    // n or k is not a multiple of 16 bytes start off a 16-byte boundary too, where cuBLAS does not use its
-    // vectorised tensor-core kernels (cuBLAS Library User Guide, "Tensor Core Usage"): c times `scalar`.
+    // Rows off a 128-byte boundary (n or k, of a weight gradient m or n) cost c times `unaligned`. The
+    // matrices of a batched product whose rows are not a multiple of 16 bytes start off a 16-byte boundary
+    // too, where cuBLAS does not use its vectorised tensor-core kernels (cuBLAS Library User Guide, "Tensor
+    // Core Usage"): c times `scalar`.
     double unaligned = 1;
     double scalar = 1;
     double step_s = 0;      // of a tile for each element of k, beside its FLOPs: latency of the main loop
@@ -70,6 +71,10 @@ struct GemmShape {
     double element_bytes = 2;  // of both operands
     double output_bytes = 2;   // written (and read, where accumulated) per output element
     int weights_in_turn = 0;   // of a benchmark's repetitions; 0: the right operand was not used lately
+    // A weight gradient's: both operands are stored with their rows along m and n, so that k, the tokens, may
+    // be any number (in 8 bits, where they are transposed, Transformer Engine pads it: fp8_utils.py,
+    // get_fp8_align_size).
+    bool strided_k = false;
 };
 
 // Corrections in log time on a grid over (log2 m, log2 n, log2 k), interpolated trilinearly and constant
