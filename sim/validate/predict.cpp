@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -68,10 +70,13 @@ double bubble_time(const PlanCost& costs, const LoweredSchedule& lowered) {
     return to_seconds(std::max(SimTime{0}, period - *std::max_element(busy.begin(), busy.end()))).value;
 }
 
-ParallelPlan recomputing(ParallelPlan plan, RecomputeMode mode) {
+// `blocks`: of each stage, of a full recomputation; -1: all.
+ParallelPlan recomputing(ParallelPlan plan, RecomputeMode mode, int blocks = -1) {
     plan.recompute = mode;
-    for (StageSpec& stage : plan.stages)
+    for (StageSpec& stage : plan.stages) {
         stage.recompute = mode;
+        stage.recompute_layers = blocks;
+    }
     return plan;
 }
 
@@ -84,20 +89,51 @@ double period_s(const Simulator::Prepared& prepared) {
         .value;
 }
 
-// What a recipe leaves open where the row does not state it: some of a layer's modules are recomputed, or
-// not, as memory asks. The time may be either's, and a plan that fits with everything recomputed fits.
-void widen_by_recipe(const Environment& environment, const Simulator& simulator, const ParallelPlan& plan,
-                     Prediction& p) {
+// The plan's step where it fits the devices.
+std::optional<double> fitting_step(const Environment& environment, const Simulator& simulator,
+                                   const ParallelPlan& plan) {
+    const auto prepared = simulator.prepare(plan);
+    if (!prepared) return std::nullopt;
+    const std::vector<StageMemory> ledger =
+        memory_ledger(environment, plan, *prepared->costs, *prepared->lowered);
+    if (!std::all_of(ledger.begin(), ledger.end(), [](const StageMemory& m) { return m.fits(); }))
+        return std::nullopt;
+    return period_s(*prepared);
+}
+
+// What a recipe leaves open where the row does not state it: as much is recomputed as memory asks. Nothing
+// where that fits or where nothing does; else the fastest that fits of the attention core, operations, and
+// the fewest blocks of each stage.
+ParallelPlan recompute_as_needed(const Environment& environment, const Simulator& simulator,
+                                 const ParallelPlan& plan) {
+    if (fitting_step(environment, simulator, plan)) return plan;
+    int too_few = 0, enough = 0;
+    for (const StageSpec& stage : plan.stages)
+        enough = std::max(enough, stage.last_layer - stage.first_layer);
+    while (enough - too_few > 1) {
+        const int blocks = (too_few + enough) / 2;
+        const ParallelPlan some = recomputing(plan, RecomputeMode::Full, blocks);
+        (fitting_step(environment, simulator, some) ? enough : too_few) = blocks;
+    }
+    ParallelPlan best = plan;
+    double step_s = std::numeric_limits<double>::infinity();
+    for (ParallelPlan candidate :
+         {recomputing(plan, RecomputeMode::Selective), recomputing(plan, RecomputeMode::SelectiveOps),
+          recomputing(plan, RecomputeMode::Full, enough)}) {
+        const std::optional<double> step = fitting_step(environment, simulator, candidate);
+        if (!step || *step >= step_s) continue;
+        step_s = *step;
+        best = std::move(candidate);
+    }
+    return best;
+}
+
+// Where nothing need be recomputed a recipe may do so all the same: the time may be either's.
+void widen_by_recipe(const Simulator& simulator, const ParallelPlan& plan, Prediction& p) {
     if (plan.recompute != RecomputeMode::None) return;
     const ParallelPlan selective = recomputing(plan, RecomputeMode::Selective);  // the costs refer to it
     if (auto other = simulator.prepare(selective))
         p.sigma_s = std::hypot(p.sigma_s, (period_s(*other) - p.step_time_s) / std::sqrt(2.0));
-    if (p.fits) return;
-    const ParallelPlan full = recomputing(plan, RecomputeMode::Full);
-    auto least = simulator.prepare(full);
-    if (!least) return;
-    const std::vector<StageMemory> ledger = memory_ledger(environment, full, *least->costs, *least->lowered);
-    p.fits = std::all_of(ledger.begin(), ledger.end(), [](const StageMemory& m) { return m.fits(); });
 }
 
 }  // namespace
@@ -115,16 +151,19 @@ Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, const P
         }
     }
     const Simulator simulator(environment);
-    auto prepared = simulator.prepare(c.plan);
+    const bool open = row.recompute.empty() && framework_defaults(c.plan.framework).recipe_recompute &&
+                      c.plan.recompute == RecomputeMode::None;
+    const ParallelPlan plan = open ? recompute_as_needed(*environment, simulator, c.plan) : c.plan;
+    auto prepared = simulator.prepare(plan);
     if (!prepared) return prepared.errors();
     const LoweredSchedule& lowered = *prepared->lowered;
 
     Prediction p;
-    const std::vector<StageMemory> ledger = memory_ledger(*environment, c.plan, *prepared->costs, lowered);
+    const std::vector<StageMemory> ledger = memory_ledger(*environment, plan, *prepared->costs, lowered);
     const StageMemory* read = nullptr;
     for (const StageMemory& m : ledger) {
         p.fits = p.fits && m.fits();
-        const int first_device = m.rank * c.plan.mesh.devices() / c.plan.mesh.pp;  // ranks: pp outermost
+        const int first_device = m.rank * plan.mesh.devices() / plan.mesh.pp;  // ranks: pp outermost
         if (row.memory_of_first_node && first_device >= c.cluster.groups.front().type.devices) continue;
         if (read == nullptr || row.memory_of_last_stage ||
             read_bytes(m, row.memory_kind) > read_bytes(*read, row.memory_kind)) {
@@ -142,9 +181,8 @@ Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, const P
     p.step_time_s = period_s(*prepared);
     const SimTime period = to_sim_time(Seconds(p.step_time_s));
     if (!options.bubble) p.step_time_s -= bubble_time(*prepared->costs, lowered);
-    p.sigma_s = step_uncertainty(c.plan, *prepared->costs, lowered.schedule, period).sigma();
-    if (row.recompute.empty() && framework_defaults(c.plan.framework).recipe_recompute)
-        widen_by_recipe(*environment, simulator, c.plan, p);
+    p.sigma_s = step_uncertainty(plan, *prepared->costs, lowered.schedule, period).sigma();
+    if (open) widen_by_recipe(simulator, plan, p);
     return p;
 }
 

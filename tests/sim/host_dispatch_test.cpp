@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/families/registry.hpp"
 #include "models/load_model.hpp"
 #include "sim/environment.hpp"
 
