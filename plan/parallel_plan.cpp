@@ -43,6 +43,7 @@ WorkShape ParallelPlan::work_shape(const LayerGraph& graph) const {
     shape.gradient_fp32 = precision.gradient_fp32;
     shape.padded_vocab = graph.vocab > 0 ? tw::padded_vocab(graph.vocab, vocab_divisor, mesh.tp) : 0;
     shape.expert_imbalance = expert_imbalance;
+    shape.expert_dispatch = expert_dispatch;
     shape.by_op = recompute == RecomputeMode::SelectiveOps ||
                   std::any_of(stages.begin(), stages.end(), [](const StageSpec& stage) {
                       return stage.recompute == RecomputeMode::SelectiveOps;
@@ -94,6 +95,10 @@ std::string_view to_string(RecomputeMode mode) {
 
 std::string_view to_string(WorkShape::Cp kind) {
     return kind == WorkShape::Cp::Ring ? "ring" : "all-to-all";
+}
+
+std::string_view to_string(WorkShape::ExpertDispatch dispatch) {
+    return dispatch == WorkShape::ExpertDispatch::PerNode ? "per-node" : "all-to-all";
 }
 
 std::string_view to_string(OptimizerKind kind) {

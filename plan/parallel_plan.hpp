@@ -98,6 +98,7 @@ struct ParallelPlan {
     AttentionKernel attention = AttentionKernel::Flash2;
     bool dropout = false;
     double expert_imbalance = 1.0;
+    WorkShape::ExpertDispatch expert_dispatch = WorkShape::ExpertDispatch::AllToAll;
     std::string rank_order = "tp-cp-ep-dp-pp";  // innermost first
     std::string framework = "trainwright";      // whose kernels and defaults are modelled
     Semantics semantics = Semantics::Synchronous;
@@ -116,7 +117,8 @@ std::string summary(const ParallelPlan& plan);
 
 std::string_view to_string(RecomputeMode mode);  // "none", "selective", "full", "selective-ops"
 std::string_view to_string(WorkShape::Cp kind);  // "ring", "all-to-all"
-std::string_view to_string(OptimizerKind kind);  // "adam", ...
+std::string_view to_string(WorkShape::ExpertDispatch dispatch);  // "all-to-all", "per-node"
+std::string_view to_string(OptimizerKind kind);                  // "adam", ...
 
 // What users choose by a name. Mixed precision ("bf16", "fp16", "fp8") keeps fp32 masters and moments, as the
 // defaults do; "fp32" and "tf32" compute with fp32 parameters. An unknown name is the default.

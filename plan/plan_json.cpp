@@ -32,6 +32,8 @@ constexpr std::array kAttentionKernels = {AttentionKernel::Unfused, AttentionKer
 constexpr std::array kSemantics = {Semantics::Synchronous, Semantics::BoundedStaleness, Semantics::LocalSteps,
                                    Semantics::Asynchronous};
 constexpr std::array kCpKinds = {WorkShape::Cp::Ring, WorkShape::Cp::AllToAll};
+constexpr std::array kExpertDispatches = {WorkShape::ExpertDispatch::AllToAll,
+                                          WorkShape::ExpertDispatch::PerNode};
 
 // An enumerator by its name; the fallback where the key is absent, or after an error with the nearest name.
 template <class Enum, std::size_t N>
@@ -201,6 +203,7 @@ ParallelPlan read_settings(const JsonObject& object, Errors& errors) {
     plan.attention = enumerator(object, "attention", kAttentionKernels, plan.attention);
     plan.dropout = object.boolean_or("dropout", plan.dropout);
     plan.expert_imbalance = object.number_or("expert_imbalance", plan.expert_imbalance, 1, 1e6);
+    plan.expert_dispatch = enumerator(object, "expert_dispatch", kExpertDispatches, plan.expert_dispatch);
     plan.rank_order = object.string_or("rank_order", plan.rank_order);
     read_framework(object, plan);
     plan.semantics = enumerator(object, "semantics", kSemantics, plan.semantics);
@@ -332,6 +335,7 @@ Json plan_to_json(const ParallelPlan& plan) {
                  {"attention", to_string(plan.attention)},
                  {"dropout", plan.dropout},
                  {"expert_imbalance", plan.expert_imbalance},
+                 {"expert_dispatch", to_string(plan.expert_dispatch)},
                  {"rank_order", plan.rank_order},
                  {"framework", plan.framework},
                  {"semantics", to_string(plan.semantics)},
@@ -429,6 +433,7 @@ std::string document_pointer(std::string_view key) {
                                          Row{"optimizer_states", "precision/optimizer_states"},
                                          Row{"gradient_reduce", "precision/gradient_reduce"},
                                          Row{"cp_kind", ""},
+                                         Row{"expert_dispatch", ""},
                                          Row{"microbatches", ""},
                                          Row{"global_batch", ""},
                                          Row{"seq_len", ""},

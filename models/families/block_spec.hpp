@@ -47,7 +47,9 @@ struct MoeSpec {
     MlpSpec expert;
     std::optional<MlpSpec> shared;
     bool router_bias = false, shared_gate = false, shared_norm = false;
-    double capacity_factor = 0;  // 0: no token is dropped
+    std::int64_t router_groups = 0,
+                 router_group_topk = 0;  // a token's experts lie in so many of so many groups
+    double capacity_factor = 0;          // 0: no token is dropped
     // Token copies that an expert takes of one sequence; those that choose it beyond them, in the order of
     // positions, are dropped: they contribute nothing to the sum of their token. GShard's capacity
     // (Lepikhin et al. 2021, 2006.16668, section 2.2: groups have capacities of their own; a group here is a

@@ -112,6 +112,8 @@ BlockSpec decoder_block_spec(const ModelConfig& c, std::int64_t layer) {
     moe.router_bias = c.router_bias;
     moe.shared_gate = c.shared_expert_gate;
     moe.shared_norm = c.shared_expert_norm;
+    moe.router_groups = c.router_groups;
+    moe.router_group_topk = c.router_group_topk;
     moe.capacity_factor = c.expert_capacity_factor;
     s.moe = moe;
     return s;

@@ -99,9 +99,12 @@ ExpertWork expert_work(const WorkBuilder& b, const MoeSpec& s) {
     return w;
 }
 
-void exchange(WorkBuilder& b, const ExpertWork& w, const char* name, std::int64_t hidden) {
+void exchange(WorkBuilder& b, const MoeSpec& s, const ExpertWork& w, const char* name, std::int64_t hidden) {
     if (!w.exchanges) return;
-    b.collective(name, CollectiveKind::AllToAll, Axis::Ep, w.loaded * d(hidden) * b.e);
+    CollectiveOp call{CollectiveKind::AllToAll, Axis::Ep, w.loaded * d(hidden) * b.e};
+    if (b.shape.expert_dispatch == WorkShape::ExpertDispatch::PerNode)
+        call.spread = {s.top_k, s.router_groups, s.router_group_topk};
+    b.collective(name, call);
 }
 
 void spread(WorkBuilder& b, const ExpertWork& w, const char* name, std::int64_t hidden) {
@@ -210,7 +213,7 @@ void moe_forward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
         b.memory("moe.permute", MemoryOpKind::Permute, 2 * n.routed * b.e);
         b.work.forward.back().makes_sizes = s.capacity_factor == 0;
     }
-    exchange(b, w, "moe.dispatch", hidden);
+    exchange(b, s, w, "moe.dispatch", hidden);
     spread(b, w, "moe.dispatch", hidden);
     b.save("moe.tokens", w.rows * d(hidden) * b.gemm_input, Keep::Full);
     b.product(expert[0], w.per_group, GemmForm::Forward, w.groups);
@@ -221,7 +224,7 @@ void moe_forward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
     b.save("moe.act_out", activated * b.gemm_input, Keep::Full);
     b.product(expert[1], w.per_group, GemmForm::Forward, w.groups);
     collect(b, w, "moe.combine", hidden);
-    exchange(b, w, "moe.combine", hidden);
+    exchange(b, s, w, "moe.combine", hidden);
     // The experts' outputs are kept for the gradient of the routing weights.
     b.save("moe.out", w.sent * d(hidden) * b.e, Keep::Full);
     if (eager) {
@@ -247,7 +250,7 @@ void moe_backward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
     } else {
         b.memory("moe.unpermute", MemoryOpKind::Permute, (2 * n.routed + n.tokens) * b.e);
     }
-    exchange(b, w, "moe.combine", hidden);
+    exchange(b, s, w, "moe.combine", hidden);
     spread(b, w, "moe.combine", hidden);
     expert_backward(b, expert[1], w);
     activation_backward(b, s.expert, "moe.act", n.inner);
@@ -255,7 +258,7 @@ void moe_backward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
     if (eager) b.memory("moe.act", MemoryOpKind::Other, (s.expert.gated ? 8 : 2) * b.e * n.inner, 0, 2);
     expert_backward(b, expert[0], w);
     collect(b, w, "moe.dispatch", hidden);
-    exchange(b, w, "moe.dispatch", hidden);
+    exchange(b, s, w, "moe.dispatch", hidden);
     if (eager) {
         experts_backward_permute(b, n);
     } else {

@@ -95,7 +95,11 @@ void WorkBuilder::attention(const char* name, const Attention& a) {
 }
 
 void WorkBuilder::collective(const char* name, CollectiveKind kind, Axis axis, double bytes, bool overlaps) {
-    push(name).body = CollectiveOp{kind, axis, bytes, overlaps};
+    collective(name, CollectiveOp{kind, axis, bytes, overlaps});
+}
+
+void WorkBuilder::collective(const char* name, const CollectiveOp& call) {
+    push(name).body = call;
 }
 
 void WorkBuilder::gather(const char* name, std::int64_t width, bool quantised) {

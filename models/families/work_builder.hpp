@@ -45,6 +45,7 @@ class WorkBuilder {
                 double host_dispatches = 1);
     void attention(const char* name, const Attention& attention);
     void collective(const char* name, CollectiveKind kind, Axis axis, double bytes, bool overlaps = false);
+    void collective(const char* name, const CollectiveOp& call);
 
     // Enters and leaves a tensor-parallel region of the given width in the forward: with sequence parallelism
     // an all-gather and a reduce-scatter, without one nothing and an all-reduce (Korthikanti 2022, figures 4

@@ -51,6 +51,8 @@ struct WorkShape {
     enum class Loss : std::uint8_t { Separate, InPlace, Fused, LogSoftmax } loss = Loss::Separate;
     std::int64_t padded_vocab =
         0;  // rows of the embedding and the head, all ranks together; 0: the model's own
+    // How tokens reach their experts: a message for each, or one for a node (NodeSpread).
+    enum class ExpertDispatch : std::uint8_t { AllToAll, PerNode } expert_dispatch = ExpertDispatch::AllToAll;
     double expert_imbalance = 1.0;  // tokens of the most loaded expert-parallel rank over the mean, >= 1
     bool by_op = false;             // fill in what recomputation by operation needs (RecomputeByOp)
 

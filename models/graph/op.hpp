@@ -94,6 +94,14 @@ struct MeasuredOp {
     double seconds = 0;
 };
 
+// An exchange of tokens between experts that sends a token to a node once, from where the node's own links
+// take it to the experts it chose there (DeepSeek-AI 2024, 2412.19437, section 3.2.2; DeepEP): to how many
+// experts a token goes, and in how many of how many groups of them (0: no groups). No copies: a message for
+// each expert.
+struct NodeSpread {
+    std::int64_t copies = 0, groups = 0, chosen = 0;
+};
+
 // `bytes` is the size that nccl-tests would print: AllReduce the buffer, AllGather and ReduceScatter the
 // whole gathered buffer, AllToAll the buffer of one rank, SendRecv the message.
 struct CollectiveOp {
@@ -104,6 +112,7 @@ struct CollectiveOp {
     // re-gather behind the input gradient, ring attention's exchange, DualPipe's all-to-all). Otherwise
     // compute waits for it.
     bool overlaps = false;
+    NodeSpread spread = {};
 };
 
 enum class Phase : std::uint8_t { Forward, BackwardInput, BackwardWeight };

@@ -144,6 +144,8 @@ struct FrameworkDefaults {
     bool scatter_gather = false;
     bool sequence_parallel = false;  // where tp > 1 and the run does not say
 
+    // Of DeepSeek's models on Hopper: a message for each node (WorkShape::ExpertDispatch).
+    bool deepseek_per_node = false;
     bool full_recompute = false;  // where the run does not say; else nothing is recomputed
     // Recomputation is a matter of the recipe: a run that does not state it may do either, and its prediction
     // is as uncertain as the two lie apart.

@@ -172,6 +172,9 @@ constexpr std::array kNemoOwn = {
                   "Megatron-Bridge scripts/performance/configs/qwen/qwen3_workload_base_configs.py: "
                   "cuda_graph_scope of the GB200 and GB300 recipes; taken for other mixtures of experts too"},
     FrameworkFact{
+        "deepseek_per_node", "DeepSeek-V3 on Hopper: DeepEP; elsewhere all-to-alls",
+        "Megatron-Bridge scripts/performance/configs/deepseek/deepseek_llm_pretrain.py: enable_deepep"},
+    FrameworkFact{
         "recipe_recompute", "yes",
         "Megatron-Bridge scripts/performance/configs/*/workload_base_configs.py: recompute_modules and "
         "cpu_offloading_num_layers by model, GPU and precision"},
@@ -329,6 +332,7 @@ constexpr FrameworkDefaults make_nemo() {
     FrameworkDefaults d = core("nemo", "NeMo and Megatron-Bridge performance recipes, 2024-2025");
     d.gradient_fp32 = d.reduce_fp32 = false;
     d.recipe_recompute = true;
+    d.deepseek_per_node = true;
     d.quantised_weight_bytes = 0;
     d.fp8_parameters = true;
     d.host_extras.graphs_on_grace = true;

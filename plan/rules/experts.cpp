@@ -60,6 +60,24 @@ void check_expert_mesh(const RuleContext& context, PlanCheck& check) {
     }
 }
 
+// Megatron-LM core/transformer/moe/token_dispatcher.py, MoEFlexTokenDispatcher; transformer_config.py asks it
+// of --moe-enable-deepep. Others are modelled with a message for each expert.
+void check_expert_dispatch(const RuleContext& context, PlanCheck& check) {
+    const ParallelPlan& plan = context.plan;
+    if (plan.expert_dispatch == WorkShape::ExpertDispatch::AllToAll) return;
+    if (plan.mesh.ep == 1) {
+        refuse(context, check, PlanKnob::ExpertDispatch,
+               "expert_dispatch per-node sends tokens to experts of other ranks, and ep is 1",
+               "expert_dispatch all-to-all, or ep 2");
+    }
+    const std::string_view code = plan.framework;
+    if (code.rfind("megatron", 0) != 0 && code.rfind("nemo", 0) != 0) {
+        refuse(context, check, PlanKnob::ExpertDispatch,
+               "a message for each node is what Megatron's flex dispatcher sends, not " + plan.framework,
+               "expert_dispatch all-to-all, or framework megatron");
+    }
+}
+
 std::vector<int> legal_ep(const LayerGraph& graph, int max_ep) {
     std::vector<int> legal;
     for (int ep = 1; ep <= max_ep; ++ep) {

@@ -18,6 +18,7 @@ enum class PlanKnob : std::uint8_t {
     CpKind,
     Ep,
     Etp,
+    ExpertDispatch,
     Mbs,
     Microbatches,
     GlobalBatch,

@@ -29,6 +29,7 @@ std::span<const PlanRule> plan_rules();
 void check_ranges(const RuleContext&, PlanCheck&);           // ranges.cpp
 void check_mesh(const RuleContext&, PlanCheck&);             // mesh.cpp
 void check_expert_mesh(const RuleContext&, PlanCheck&);      // experts.cpp
+void check_expert_dispatch(const RuleContext&, PlanCheck&);  // experts.cpp
 void check_layers(const RuleContext&, PlanCheck&);           // layers.cpp
 void check_tensor_parallel(const RuleContext&, PlanCheck&);  // tensor_parallel.cpp
 void check_sequence_split(const RuleContext&, PlanCheck&);   // sequence.cpp

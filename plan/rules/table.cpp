@@ -10,10 +10,11 @@
 namespace tw {
 namespace {
 
-constexpr std::array<PlanRule, 12> kRules = {
+constexpr std::array<PlanRule, 13> kRules = {
     check_ranges,           // every degree and count is at least 1 and small enough to compute with
     check_mesh,             // devices = dp * tp * pp * cp, dp derived; rank order names each axis once
     check_expert_mesh,      // world % (etp * ep * pp) == 0; experts % ep == 0
+    check_expert_dispatch,  // per-node: ep > 1, Megatron
     check_layers,           // the stages hold every layer once, none is empty
     check_tensor_parallel,  // heads, kv heads, ffn and what else is split divide by tp
     check_sequence_split,   // seq % (2 * cp) == 0; all-to-all: heads % (tp * cp) == 0; sp only with tp > 1

@@ -7,6 +7,7 @@
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/collectives/multiprocessors.hpp"
 #include "sim/cost/host_dispatch.hpp"
+#include "sim/cost/node_spread.hpp"
 
 namespace tw {
 namespace {
@@ -40,6 +41,22 @@ OpCost collective(const CostContext& c, CollectiveKind kind, double bytes, const
     return cost;
 }
 
+// The messages between nodes, and beside them the copies over one node's links, which the slower of them
+// hides: DeepEP's kernels forward what has come while the rest comes.
+OpCost exchange(const CostContext& c, const CollectiveOp& call) {
+    const GroupPlacement& group = c.ep;
+    if (call.spread.copies == 0 || group.nodes <= 1) return collective(c, call.kind, call.bytes, group);
+    const double share = share_between_nodes(call.spread, group.nodes);
+    OpCost between = collective(c, call.kind, share * call.bytes, group);
+    GroupPlacement node = group;
+    node.size = node.per_node;
+    node.nodes = node.pods = 1;
+    OpCost within = collective(c, call.kind, call.bytes, node);
+    OpCost cost = between.seconds >= within.seconds ? between : within;
+    cost.sent_share = share;
+    return cost;
+}
+
 ErrorSource source_of(const Op& op) {
     if (std::holds_alternative<Attention>(op.body)) return ErrorSource::Attention;
     const auto* memory = std::get_if<MemoryOp>(&op.body);
@@ -66,8 +83,10 @@ double slowdown(const OneThread& thread, const Op& op) {
 OpCost op_cost(const CostContext& c, const Op& op, double dispatches) {
     OpCost cost;
     if (const auto* call = std::get_if<CollectiveOp>(&op.body)) {
-        if (!c.free_axes.has(call->axis))
-            cost = collective(c, call->kind, call->bytes, placement(c, call->axis));
+        if (!c.free_axes.has(call->axis)) {
+            cost = call->axis == Axis::Ep ? exchange(c, *call)
+                                          : collective(c, call->kind, call->bytes, placement(c, call->axis));
+        }
     } else {
         const KernelEstimate estimate = kernel_time(*c.profile, op);
         cost.seconds = estimate.seconds * (c.one_thread ? slowdown(*c.one_thread, op) : 1);
@@ -123,7 +142,7 @@ class PhaseBuilder {
             if (call->overlaps) compute = add_to_row(compute, cost.taken);
             if (gather) join_after_product_ = true;
             after_product_ = false;
-            count(axis_of(call->axis), cost.seconds, call->bytes, !beside);
+            count(axis_of(call->axis), cost.seconds, call->bytes * cost.sent_share, !beside);
             if (context_.launch_blocking) host = max_rows(host, comm);
         } else {
             compute = max_rows(compute, host);

@@ -50,7 +50,8 @@ struct OpCost {
     SimTime host = 0;
     SimTime taken = 0;  // of a collective: from the kernels beside it (sim/collectives/multiprocessors.hpp)
     double seconds = 0, sigma_s = 0,
-           scatter_s = 0;  // sigma_s: without the scatter (models/hardware/scatter.hpp)
+           scatter_s = 0;   // sigma_s: without the scatter (models/hardware/scatter.hpp)
+    double sent_share = 1;  // of a collective's bytes: what it sends where equal messages are joined
     ErrorSource source = ErrorSource::Gemm;
     bool out_of_range = false;
 };

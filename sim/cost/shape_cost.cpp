@@ -26,6 +26,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(w.etp);
     add(w.sequence_parallel);
     add(w.cp_kind);
+    add(w.expert_dispatch);
     add(w.precision);
     add(w.attention);
     add(w.dropout);

@@ -228,6 +228,9 @@ void apply_row(const TruthRow& row, const FrameworkDefaults& defaults, const Dev
                            (device.architecture != "blackwell" || says(test, "nondeterministic"));
         plan.attention = fused ? defaults.flash_hopper : defaults.flash;
     }
+    if (defaults.deepseek_per_node && device.architecture == "hopper" && plan.mesh.ep > 1 &&
+        says(lower(row.model.name), "deepseek"))
+        plan.expert_dispatch = WorkShape::ExpertDispatch::PerNode;
     // Those of hierarchical context parallelism set both dropouts to 0.
     if (row.shape == TruthShape::Functional && says(test, "a2a_p2p")) plan.dropout = false;
     if (row.dropout) plan.dropout = *row.dropout;

@@ -189,6 +189,20 @@ TEST(CheckPlan, ExpertProductMustDivideTheWorld) {
                          "the model has no experts"));
 }
 
+TEST(CheckPlan, AMessageForEachNodeIsMegatronsAndNeedsExpertsElsewhere) {
+    const LayerGraph graph = make_model({.experts = 8});
+    const Cluster cluster = make_cluster(8);
+    ParallelPlan plan = make_plan(graph, cluster, {.dp = 8, .ep = 8}, 8);
+    plan.expert_dispatch = WorkShape::ExpertDispatch::PerNode;
+    plan.framework = "megatron";
+    EXPECT_TRUE(check_plan(graph, cluster, plan, TargetFramework::Megatron).errors.empty());
+    plan.mesh.ep = 1;
+    EXPECT_TRUE(mentions(check_plan(graph, cluster, plan), "ep is 1"));
+    plan.mesh.ep = 8;
+    plan.framework = "trainwright";
+    EXPECT_TRUE(mentions(check_plan(graph, cluster, plan), "Megatron's flex dispatcher"));
+}
+
 TEST(CheckPlan, BatchArithmeticNamesTheUsersKey) {
     const LayerGraph graph = make_model({.blocks = 32});
     const Cluster cluster = make_cluster(1472);

@@ -114,6 +114,7 @@ ParallelPlan random_plan(Prng& random, int layers) {
     plan.attention = any(random, AttentionKernel::CuDnn);
     plan.dropout = flag();
     plan.expert_imbalance = 1 + random.uniform();
+    plan.expert_dispatch = any(random, WorkShape::ExpertDispatch::PerNode);
     plan.rank_order = "pp-dp-ep-cp-tp";
     plan.framework = "megatron";
     plan.semantics = any(random, Semantics::Asynchronous);

@@ -45,7 +45,12 @@ void add_mesh(const ExportInput& input, Arguments& out) {
     if (input.document.graph.experts > 0) {
         out.value("--expert-model-parallel-size", mesh.ep);
         out.value("--expert-tensor-parallel-size", mesh.etp);  // its default is the tensor parallel size
-        if (mesh.ep > 1) out.value("--moe-token-dispatcher-type", "alltoall");
+        const bool per_node = plan.expert_dispatch == WorkShape::ExpertDispatch::PerNode;
+        if (mesh.ep > 1) out.value("--moe-token-dispatcher-type", per_node ? "flex" : "alltoall");
+        if (per_node) {
+            out.flag("--moe-enable-deepep");
+            out.value("--moe-router-dtype", "fp32");  // DeepEP's weights of tokens
+        }
     }
     if (plan.sequence_parallel) out.flag("--sequence-parallel");
     if (plan.rank_order == "tp-cp-ep-pp-dp") out.flag("--use-tp-pp-dp-mapping");
