@@ -74,6 +74,10 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
         if (fix.schedule.any() ? info.semantics != Semantics::Synchronous : !fix.schedule.allows(info.name))
             continue;
         if (!runs_schedule(request.target, info.name)) continue;
+        // Passes are combined to hide the exchanges of experts; without them the order only holds more.
+        const bool hides_nothing =
+            info.overlaps_passes && info.fixed_virtual_stages == 0 && graph.experts == 0;
+        if (hides_nothing && fix.schedule.any()) continue;
         candidates_.push_back({generator, std::move(info)});
     }
     const int world = environment.cluster.devices();

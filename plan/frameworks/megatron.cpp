@@ -171,9 +171,11 @@ constexpr std::array kNemoOwn = {
     FrameworkFact{"host_extras.graphs_on_grace", "attention, router and its preprocessing",
                   "Megatron-Bridge scripts/performance/configs/qwen/qwen3_workload_base_configs.py: "
                   "cuda_graph_scope of the GB200 and GB300 recipes; taken for other mixtures of experts too"},
-    FrameworkFact{
-        "deepseek_per_node", "DeepSeek-V3 on Hopper: DeepEP; elsewhere all-to-alls",
-        "Megatron-Bridge scripts/performance/configs/deepseek/deepseek_llm_pretrain.py: enable_deepep"},
+    FrameworkFact{"deepseek_per_node",
+                  "DeepSeek-V3 on Hopper: DeepEP, beside the other pass where stages are virtual; elsewhere "
+                  "all-to-alls",
+                  "Megatron-Bridge scripts/performance/configs/deepseek/deepseek_llm_pretrain.py: "
+                  "enable_deepep, set_moe_a2a_overlap_overrides"},
     FrameworkFact{
         "recipe_recompute", "yes",
         "Megatron-Bridge scripts/performance/configs/*/workload_base_configs.py: recompute_modules and "

@@ -39,6 +39,19 @@ void check_model(const RuleContext& context, PlanCheck& check) {
         any_block(context.graph, [](const BlockSpec& b) { return b.moe && b.moe->expert.bias; })) {
         refuse(context, check, PlanKnob::Etp, "megatron does not split experts with biases", "etp 1");
     }
+    // Its assertions on overlap_moe_expert_parallel_comm.
+    if (plan.schedule == "interleaved-overlap") {
+        if (plan.mesh.ep == 1) {
+            refuse(context, check, PlanKnob::Schedule,
+                   "megatron combines passes to hide the exchanges of expert parallelism, and ep is 1",
+                   "schedule interleaved");
+        }
+        if (plan.recompute == RecomputeMode::Full) {
+            refuse(context, check, PlanKnob::Recompute,
+                   "megatron combines passes only where no layer is recomputed in full",
+                   "recompute selective or none, or schedule interleaved");
+        }
+    }
     if (plan.mesh.cp > 1 && plan.cp_kind == WorkShape::Cp::Ring &&
         any_block(context.graph, [](const BlockSpec& b) { return b.attention.window > 0; })) {
         refuse(

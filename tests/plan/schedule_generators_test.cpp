@@ -330,6 +330,42 @@ TEST(PipeDream2bw, TwoVersionsDelayedByOneBatch) {
     EXPECT_EQ(errors[0].hint, "microbatches 4");
 }
 
+// Megatron's combined passes: one forward more ahead than interleaved, then every forward beside a backward
+// of another microbatch or stage; each pass once.
+TEST(InterleavedOverlap, EveryBackwardOfTheSteadyPhaseHasAForwardBesideIt) {
+    using Pass = std::tuple<bool, int, int>;  // backward, stage, microbatch
+    const auto passes_of = [](const std::vector<Action>& actions, bool backward) {
+        std::vector<Pass> passes;
+        for (const Action& a : actions) {
+            const bool both = a.opcode == Opcode::OverlapForwardBackward;
+            if (!backward && (both || a.opcode == Opcode::Forward))
+                passes.emplace_back(false, a.stage, a.microbatch);
+            if (backward && both) passes.emplace_back(true, a.stage2, a.microbatch2);
+            if (backward && a.opcode == Opcode::Backward) passes.emplace_back(true, a.stage, a.microbatch);
+        }
+        return passes;
+    };
+    const ComputeOrder plain = make("interleaved", shape(4, 8, 2));
+    const ComputeOrder combined = make("interleaved-overlap", shape(4, 8, 2));
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+        const std::vector<Action>& actions = combined.ranks[rank];
+        const std::size_t warm_up = (4 - rank - 1) * 2 + 4 + 1;
+        const auto count = [&](Opcode opcode) {
+            return static_cast<std::size_t>(std::count_if(
+                actions.begin(), actions.end(), [&](const Action& a) { return a.opcode == opcode; }));
+        };
+        EXPECT_EQ(count(Opcode::Forward), warm_up);
+        EXPECT_EQ(count(Opcode::OverlapForwardBackward), 16 - warm_up);
+        for (const Action& a : actions) {
+            const bool both = a.opcode == Opcode::OverlapForwardBackward;
+            EXPECT_FALSE(both && a.stage == a.stage2 && a.microbatch == a.microbatch2);
+        }
+        for (const bool backward : {false, true})
+            EXPECT_EQ(passes_of(actions, backward), passes_of(plain.ranks[rank], backward)) << rank;
+    }
+    EXPECT_EQ((*find_schedule("interleaved-overlap"))->check(shape(4, 8)).size(), 1U);  // one stage a rank
+}
+
 TEST(Registry, NamesAreFoundAndUnknownOnesCorrected) {
     EXPECT_EQ(schedule_names().size(), schedule_generators().size());
     for (const std::string& name : schedule_names())

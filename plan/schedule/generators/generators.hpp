@@ -14,6 +14,7 @@ const ScheduleGenerator& pipedream_schedule();
 const ScheduleGenerator& pipedream_2bw_schedule();
 const ScheduleGenerator& one_f_one_b_schedule();
 const ScheduleGenerator& interleaved_schedule();
+const ScheduleGenerator& interleaved_overlap_schedule();
 const ScheduleGenerator& looped_bfs_schedule();
 const ScheduleGenerator& zb_h1_schedule();
 const ScheduleGenerator& zb_h2_schedule();

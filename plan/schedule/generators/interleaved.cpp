@@ -8,11 +8,27 @@ namespace {
 // Megatron-LM's interleaved 1F1B. A rank counts virtual microbatches: groups of N microbatches pass through
 // chunk 0, then chunk 1, ...; backwards do the same with the chunks reversed. Rank r runs (p - r - 1) * 2 +
 // (v - 1) * N forwards ahead: twice the distance to the last rank, so that a gradient is back when the first
-// backward is due, and N for each chunk below the last.
+// backward is due, and N for each chunk below the last. With combined passes it runs one more ahead, so that
+// each backward has a forward of another microbatch beside it, whose exchanges of experts it hides and by
+// which its own are hidden.
 class Interleaved final : public ScheduleGenerator {
   public:
+    explicit Interleaved(bool combined) : combined_(combined) {}
+
     [[nodiscard]] GeneratorInfo info() const override {
         GeneratorInfo info;
+        info.virtual_stages = true;
+        if (combined_) {
+            info.name = "interleaved-overlap";
+            info.title = "Interleaved 1F1B, passes combined";
+            info.source =
+                "Megatron-LM core/pipeline_parallel/combined_1f1b.py (2025): interleaved 1F1B with one "
+                "forward "
+                "more ahead, its expert parallel exchanges beside the other pass's kernels "
+                "(--overlap-moe-expert-parallel-comm)";
+            info.overlaps_passes = true;
+            return info;
+        }
         info.name = "interleaved";
         info.title = "Interleaved 1F1B";
         info.source =
@@ -20,7 +36,6 @@ class Interleaved final : public ScheduleGenerator {
             "and warm-up "
             "as in Megatron-LM core/pipeline_parallel/schedules.py (get_pp_rank_microbatches, "
             "get_schedule_table)";
-        info.virtual_stages = true;
         return info;
     }
 
@@ -35,7 +50,7 @@ class Interleaved final : public ScheduleGenerator {
         const int m = shape.microbatches;
         const int n = group_size(shape);
         if (shape.virtual_stages < 2) {
-            error("interleaved needs at least 2 stages on a rank, not 1", "virtual_stages",
+            error(info().name + " needs at least 2 stages on a rank, not 1", "virtual_stages",
                   "virtual_stages 2, or the schedule 1f1b");
         }
         if (n < p) {
@@ -84,19 +99,32 @@ class Interleaved final : public ScheduleGenerator {
                 actions.push_back(
                     make_action(Opcode::Backward, (v - 1 - table[k].chunk) * p + rank, table[k].microbatch));
             };
-            const std::size_t warm_up =
-                std::min(total, static_cast<std::size_t>((p - rank - 1) * 2 + (v - 1) * n));
+            const auto both = [&](std::size_t f, std::size_t b) {
+                forward(f);
+                backward(b);
+                if (!combined_) return;
+                const Action back = actions.back();
+                actions.pop_back();
+                Action& action = actions.back();
+                action.opcode = Opcode::OverlapForwardBackward;
+                action.stage2 = back.stage;
+                action.microbatch2 = back.microbatch;
+            };
+            const std::size_t warm_up = std::min(
+                total, static_cast<std::size_t>((p - rank - 1) * 2 + (v - 1) * n + (combined_ ? 1 : 0)));
             for (std::size_t k = 0; k < warm_up; ++k)
                 forward(k);
-            for (std::size_t k = 0; k < total; ++k) {
-                if (k + warm_up < total) forward(k + warm_up);
+            for (std::size_t k = 0; k + warm_up < total; ++k)
+                both(k + warm_up, k);
+            for (std::size_t k = total - warm_up; k < total; ++k)
                 backward(k);
-            }
         }
         return order;
     }
 
   private:
+    bool combined_;
+
     static int group_size(const ScheduleShape& shape) {
         return shape.microbatch_group > 0 ? shape.microbatch_group : shape.ranks;
     }
@@ -105,7 +133,12 @@ class Interleaved final : public ScheduleGenerator {
 }  // namespace
 
 const ScheduleGenerator& interleaved_schedule() {
-    static const Interleaved generator;
+    static const Interleaved generator(false);
+    return generator;
+}
+
+const ScheduleGenerator& interleaved_overlap_schedule() {
+    static const Interleaved generator(true);
     return generator;
 }
 

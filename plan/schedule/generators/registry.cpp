@@ -10,10 +10,21 @@ namespace {
 
 const auto& table() {
     static const std::array generators = {
-        &naive_schedule(),       &gpipe_schedule(),       &pipedream_schedule(),  &pipedream_2bw_schedule(),
-        &one_f_one_b_schedule(), &interleaved_schedule(), &looped_bfs_schedule(), &zb_h1_schedule(),
-        &zb_h2_schedule(),       &zb_1p_schedule(),       &zb_2p_schedule(),      &zb_auto_schedule(),
-        &zb_v_schedule(),        &dualpipev_schedule(),
+        &naive_schedule(),
+        &gpipe_schedule(),
+        &pipedream_schedule(),
+        &pipedream_2bw_schedule(),
+        &one_f_one_b_schedule(),
+        &interleaved_schedule(),
+        &interleaved_overlap_schedule(),
+        &looped_bfs_schedule(),
+        &zb_h1_schedule(),
+        &zb_h2_schedule(),
+        &zb_1p_schedule(),
+        &zb_2p_schedule(),
+        &zb_auto_schedule(),
+        &zb_v_schedule(),
+        &dualpipev_schedule(),
     };
     return generators;
 }
