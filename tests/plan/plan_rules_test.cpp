@@ -141,6 +141,18 @@ TEST(PlanRules, UlyssesDividesKeyAndValueHeads) {
     EXPECT_TRUE(check(2, 8, TargetFramework::Trainwright).errors.empty());
 }
 
+TEST(PlanRules, MegatronSplitsSequencesWithFusedKernels) {
+    const LayerGraph graph = make_model({});
+    const Cluster cluster = make_cluster(8);
+    ParallelPlan plan = make_plan(graph, cluster, {.cp = 2}, 8);
+    EXPECT_TRUE(check_plan(graph, cluster, plan, TargetFramework::Megatron).errors.empty());
+    plan.attention = AttentionKernel::Unfused;
+    const Error error = only_error(check_plan(graph, cluster, plan, TargetFramework::Megatron));
+    EXPECT_EQ(error.context, "--attention-backend");
+    EXPECT_EQ(error.hint, "cp 1, or attention flash2 in 16 bits");
+    EXPECT_TRUE(check_plan(graph, cluster, plan).errors.empty());
+}
+
 TEST(PlanRules, AttentionKernelsRunOnTheirDevicesInTheirPrecision) {
     struct Case {
         const char* cluster;
