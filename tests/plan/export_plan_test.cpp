@@ -1,5 +1,6 @@
 #include "plan/frameworks/export/export_plan.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
