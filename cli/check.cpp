@@ -1,6 +1,7 @@
 #include "cli/commands.hpp"
 #include "cli/common/load_plan.hpp"
 #include "plan/check_plan.hpp"
+#include "plan/padded_vocabulary.hpp"
 
 namespace tw::cli {
 namespace {
@@ -23,6 +24,11 @@ int check(const CheckOptions& options, Console& console) {
         json["legal"] = result.errors.empty();
         json["errors"] = errors_to_json(result.errors);
         json["warnings"] = result.warnings;
+        if (const std::int64_t padded = padded_vocab(plan->graph, plan->plan); padded > 0) {
+            json["vocabulary"] = {{"rows", plan->graph.vocab},
+                                  {"padded_rows", padded},
+                                  {"dummy_rows", padded - plan->graph.vocab}};
+        }
         console.out_json(json);
         return result.errors.empty() ? 0 : exit_code(result.errors);
     }
@@ -30,6 +36,8 @@ int check(const CheckOptions& options, Console& console) {
         console.warn(warning);
     if (!result.errors.empty()) return console.fail(in_document(result.errors, options.plan));
     console.out(plan->model_name + " " + summary(plan->plan) + ": legal for " + options.framework + "\n");
+    if (const std::string padding = padding_sentence(plan->graph, plan->plan); !padding.empty())
+        console.out(padding + "\n");
     return 0;
 }
 

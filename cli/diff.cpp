@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/common/load_plan.hpp"
 #include "models/hardware/cluster_json.hpp"
+#include "plan/padded_vocabulary.hpp"
 #include "planner/explain/breakdown.hpp"
 
 namespace tw::cli {
@@ -86,6 +87,9 @@ std::vector<FieldDifference> field_differences(const PlanDocument& first, const 
         }
     }
     compare(plan_to_json(first.plan), plan_to_json(second.plan), "", found);
+    const std::int64_t rows = padded_vocab(first.graph, first.plan);
+    const std::int64_t others = padded_vocab(second.graph, second.plan);
+    if (rows != others) found.push_back({"padded vocabulary", std::to_string(rows), std::to_string(others)});
     return found;
 }
 

@@ -115,6 +115,11 @@ Described describe_schedule_csv(std::string_view text, std::string_view) {
     const auto order = read_pytorch_csv(text);
     if (!order) return order.errors();
     if (Errors errors = check_order(*order); !errors.empty()) return errors;
+    if (has_transfers(text)) {
+        const auto schedule = read_pytorch_csv_schedule(text, LoweringOptions::P2p::Single);
+        if (!schedule) return schedule.errors();
+        if (Errors errors = check_schedule(*schedule); !errors.empty()) return errors;
+    }
     DocumentSummary summary;
     summary.title = fmt::format("{} ranks, {} stages, {} microbatches, proven", order->ranks.size(),
                                 order->stages, order->microbatches);

@@ -9,6 +9,7 @@
 #include "cli/common/search_progress.hpp"
 #include "cli/plan_answer.hpp"
 #include "models/load_model.hpp"
+#include "plan/rules/attention_kernel.hpp"
 #include "planner/rank_devices.hpp"
 #include "planner/search_sentence.hpp"
 
@@ -93,7 +94,6 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
     task.document.model_document = std::move(*document);
     task.document.cluster = std::move(*cluster);
     task.environment = std::move(*environment);
-    task.request.base.attention = default_attention(task.document.cluster);
     task.request.global_batch = options.global_batch;
     task.request.seq_len = options.seq_len;
     task.request.constraints = std::move(*constraints);
@@ -101,6 +101,8 @@ Result<Task> make_task(const PlanOptions& options, Console& console) {
     task.request.base.optimizer = optimizer_named(options.optimizer);
     task.request.objective = *objective;
     task.request.target = *target;
+    task.request.base.attention = fastest_attention(
+        task.document.cluster, task.request.base.precision.compute, task.request.base.framework);
     plan_for(*target, task.document.cluster, task.request.base);
     task.request.top = options.top;
     task.request.every = options.every;

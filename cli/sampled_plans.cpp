@@ -140,6 +140,7 @@ Result<std::vector<PlanDocument>> draw_plans(const PlanDraw& draw, const std::st
         const int stages = plan.mesh.pp * plan.virtual_stages;
         if (document.graph.size() < stages) continue;
         plan.stages = uniform_partition(document.graph, stages, plan.recompute);
+        assign_node_groups(document.cluster, plan);
         document.plan = plan;
         if (!check_plan(document.graph, document.cluster, plan).errors.empty()) continue;
         if (!unsupported_by_executor(document.graph, plan).empty()) continue;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "cli/commands.hpp"
 #include "cli/schedule_run.hpp"
 #include "plan/schedule/pytorch_csv.hpp"
@@ -11,8 +12,8 @@ namespace {
 
 Status write_svg(const ScheduleRun& run, const std::string& path, Console& console) {
     SvgOptions svg;
-    svg.title = fmt::format("{}: {} ranks, {} microbatches", run.info.title, run.summary.schedule.ranks(),
-                            run.shape.microbatches);
+    svg.title = fmt::format("{}: {}, {}", run.info.title, counted(run.summary.schedule.ranks(), "rank"),
+                            counted(run.shape.microbatches, "microbatch"));
     return console.write(path, render_svg(run.summary.trace, svg));
 }
 

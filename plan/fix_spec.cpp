@@ -148,11 +148,15 @@ class FixParser {
         }
         const std::string_view key = split(item.substr(0, equals), '=').front();
         const std::vector<std::string_view> choices = split(item.substr(equals + 1), '|');
-        if (std::find(seen_.begin(), seen_.end(), key) != seen_.end()) {
-            error(fmt::format("'{}' is given twice", key), fmt::format("{}={}|...", key, choices.front()));
+        const auto before = std::find_if(seen_.begin(), seen_.end(), [&](const std::string& seen) {
+            return seen.starts_with(std::string(key) + "=");
+        });
+        if (before != seen_.end()) {
+            error(fmt::format("'{}' is given twice", key),
+                  fmt::format("{}|{}", *before, item.substr(equals + 1)));
             return;
         }
-        seen_.emplace_back(key);
+        seen_.emplace_back(item);
         for (const IntKey& row : kIntKeys) {
             if (row.name == key) return parse_integers(row, choices);
         }
@@ -272,7 +276,7 @@ class FixParser {
     }
 
     PlanConstraints constraints_;
-    std::vector<std::string> seen_;
+    std::vector<std::string> seen_;  // items
     Errors errors_;
 };
 

@@ -13,6 +13,7 @@
 #include "plan/check_plan.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/plan_order.hpp"
+#include "plan/rules/attention_kernel.hpp"
 #include "plan/stage_partition.hpp"
 
 namespace tw {
@@ -21,6 +22,7 @@ namespace {
 constexpr int kPlanVersion = 1;
 constexpr std::int64_t kMaxDegree = kMaxClusterDevices;
 constexpr std::int64_t kMaxLayers = std::int64_t{1} << 30;
+constexpr int kUnplaced = -1;  // a stage whose document names no node group
 
 constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16,
                                     Precision::Fp8};
@@ -134,7 +136,8 @@ StageSpec stage_from_json(const JsonObject& object, RecomputeMode recompute) {
     stage.recompute = enumerator(object, "recompute", kRecomputeModes, recompute);
     stage.recompute_layers = degree_or(object, "recompute_layers", stage.recompute_layers, -1, kMaxLayers);
     stage.replicas = degree_or(object, "replicas", stage.replicas);
-    stage.node_group = degree_or(object, "node_group", stage.node_group, 0, kMaxDegree);
+    stage.node_group =
+        object.has("node_group") ? degree_or(object, "node_group", 0, 0, kMaxDegree) : kUnplaced;
     object.finish();
     return stage;
 }
@@ -174,8 +177,35 @@ void read_framework(const JsonObject& object, ParallelPlan& plan) {
                  unknown_name_hint(plan.framework, names));
 }
 
-ParallelPlan read_settings(const JsonObject& object, Errors& errors) {
+// What a document leaves out that its model and its cluster decide; either may be unknown.
+struct Surroundings {
+    const LayerGraph* graph = nullptr;
+    const Cluster* cluster = nullptr;
+};
+
+// The kernel of most plans, where the devices run it in the plan's precision.
+AttentionKernel usual_attention(const Cluster& cluster, const ParallelPlan& plan) {
+    const AttentionKernel usual = ParallelPlan().attention;
+    const bool runs = std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
+        return why_no_attention(group.device, usual, plan.precision.compute, plan.framework).empty();
+    });
+    return runs ? usual : fastest_attention(cluster, plan.precision.compute, plan.framework);
+}
+
+// Stages that name no node group lie on the slowest of those that their ranks lie on.
+void place_stages(const Cluster* cluster, ParallelPlan& plan) {
+    ParallelPlan placed = plan;
+    for (StageSpec& stage : placed.stages)
+        stage.node_group = 0;
+    if (cluster != nullptr) assign_node_groups(*cluster, placed);
+    for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+        if (plan.stages[s].node_group == kUnplaced) plan.stages[s].node_group = placed.stages[s].node_group;
+    }
+}
+
+ParallelPlan read_settings(const JsonObject& object, const Surroundings& around, Errors& errors) {
     ParallelPlan plan;
+    if (around.graph != nullptr) plan.seq_len = around.graph->default_seq_len;
     if (const auto mesh = member(object, "mesh", errors)) {
         plan.mesh = mesh_from_json(*mesh);
     } else {
@@ -206,6 +236,8 @@ ParallelPlan read_settings(const JsonObject& object, Errors& errors) {
     plan.expert_dispatch = enumerator(object, "expert_dispatch", kExpertDispatches, plan.expert_dispatch);
     plan.rank_order = object.string_or("rank_order", plan.rank_order);
     read_framework(object, plan);
+    if (!object.has("attention") && around.cluster != nullptr)
+        plan.attention = usual_attention(*around.cluster, plan);
     plan.semantics = enumerator(object, "semantics", kSemantics, plan.semantics);
     if (object.has("order")) {
         const Json& rows = object.array("order");
@@ -220,10 +252,11 @@ ParallelPlan read_settings(const JsonObject& object, Errors& errors) {
     return plan;
 }
 
-// `graph` is null where the model could not be read; the shorthand then has no stages.
-ParallelPlan read_plan(const JsonObject& object, const LayerGraph* graph, Errors& errors) {
+// Where the model could not be read the shorthand has no stages.
+ParallelPlan read_plan(const JsonObject& object, const Surroundings& around, Errors& errors) {
+    const LayerGraph* graph = around.graph;
     const std::size_t before = errors.size();
-    ParallelPlan plan = read_settings(object, errors);
+    ParallelPlan plan = read_settings(object, around, errors);
     if (object.has("stages")) {
         const Json& stages = object.array("stages");
         for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -236,6 +269,8 @@ ParallelPlan read_plan(const JsonObject& object, const LayerGraph* graph, Errors
         const std::int64_t most = graph->blocks > 0 ? graph->blocks : graph->size();
         if (stages <= most) {
             plan.stages = uniform_partition(*graph, static_cast<int>(stages), plan.recompute);
+            for (StageSpec& stage : plan.stages)
+                stage.node_group = kUnplaced;
         } else {
             object.error(
                 "mesh",
@@ -245,6 +280,7 @@ ParallelPlan read_plan(const JsonObject& object, const LayerGraph* graph, Errors
         }
     }
     object.finish();
+    place_stages(errors.empty() ? around.cluster : nullptr, plan);
     return plan;
 }
 
@@ -348,7 +384,7 @@ Json plan_to_json(const ParallelPlan& plan) {
 
 Result<ParallelPlan> plan_from_json(const Json& json, const LayerGraph& graph, const std::string& pointer) {
     Errors errors;
-    ParallelPlan plan = read_plan(JsonObject(json, pointer, errors), &graph, errors);
+    ParallelPlan plan = read_plan(JsonObject(json, pointer, errors), {&graph, nullptr}, errors);
     if (!errors.empty()) return errors;
     return plan;
 }
@@ -382,10 +418,12 @@ Result<PlanDocument> plan_document_from_json(const Json& json, std::string_view 
     } else {
         root.error("model", "required key is missing");
     }
+    bool has_cluster = false;
     if (const Json* cluster = root.find("cluster")) {
         auto read = cluster_from_json(*cluster, root.pointer("cluster"));
         if (read) {
             document.cluster = std::move(*read);
+            has_cluster = true;
         } else {
             errors.insert(errors.end(), read.errors().begin(), read.errors().end());
         }
@@ -393,7 +431,8 @@ Result<PlanDocument> plan_document_from_json(const Json& json, std::string_view 
         root.error("cluster", "required key is missing");
     }
     if (const auto plan = member(root, "plan", errors)) {
-        document.plan = read_plan(*plan, graph ? &*graph : nullptr, errors);
+        document.plan =
+            read_plan(*plan, {graph ? &*graph : nullptr, has_cluster ? &document.cluster : nullptr}, errors);
     } else {
         root.error("plan", "required key is missing");
     }
@@ -432,6 +471,8 @@ std::string document_pointer(std::string_view key) {
                                          Row{"master_weights", "precision/master_weights"},
                                          Row{"optimizer_states", "precision/optimizer_states"},
                                          Row{"gradient_reduce", "precision/gradient_reduce"},
+                                         Row{"attention", ""},
+                                         Row{"expert_imbalance", ""},
                                          Row{"cp_kind", ""},
                                          Row{"expert_dispatch", ""},
                                          Row{"microbatches", ""},

@@ -102,21 +102,6 @@ std::vector<int> torchtitan_split(int blocks, int stages, int first_weight, int 
     return counts;
 }
 
-void assign_node_groups(const Cluster& cluster, const DeviceMesh& mesh,
-                        std::span<const std::uint16_t> rank_of_stage, std::vector<StageSpec>& stages) {
-    if (cluster.uniform()) return;
-    const int devices_per_rank = mesh.devices() / mesh.pp;
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-        const int first = rank_of_stage[s] * devices_per_rank;
-        const NodeGroup* slowest = &cluster.group_of(first);
-        for (int device = first + 1; device < first + devices_per_rank; ++device) {
-            const NodeGroup& group = cluster.group_of(device);
-            if (group.device.peak(Precision::Bf16) < slowest->device.peak(Precision::Bf16)) slowest = &group;
-        }
-        stages[s].node_group = static_cast<int>(slowest - cluster.groups.data());
-    }
-}
-
 std::string partition_text(const ParallelPlan& plan, std::string_view times) {
     const auto layers = [&](std::size_t i) { return plan.stages[i].last_layer - plan.stages[i].first_layer; };
     std::string text;

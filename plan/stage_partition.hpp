@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "models/graph/layer_graph.hpp"
+#include "models/hardware/cluster.hpp"
 #include "plan/parallel_plan.hpp"
 
 namespace tw {
@@ -31,11 +32,17 @@ Result<std::vector<StageSpec>> explicit_partition(const LayerGraph& graph,
 // all.
 std::vector<int> torchtitan_split(int blocks, int stages, int first_weight = 1, int last_weight = 1);
 
-// Sets each stage's node group: that of the devices of its pipeline rank, ranks being numbered with pp
-// outermost; where they belong to several groups, the slowest by its bf16 peak, which paces the others.
-// Uniform clusters have one group.
-void assign_node_groups(const Cluster& cluster, const DeviceMesh& mesh,
-                        std::span<const std::uint16_t> rank_of_stage, std::vector<StageSpec>& stages);
+// The node groups, ascending, that the devices of each stage's pipeline rank (of all its replicas) lie on by
+// the plan's rank order. Empty where the schedule, the mesh and the stages allow no placement, which
+// check_plan refuses.
+std::vector<std::vector<int>> node_groups_of_stages(const Cluster& cluster, const ParallelPlan& plan);
+
+// Of these groups the one that paces the others: the slowest by its peak in the precision, among equals by
+// its memory's bandwidth, then its size; the first of what is alike.
+int slowest_node_group(const Cluster& cluster, std::span<const int> groups, Precision precision);
+
+// Sets each stage's node group to the slowest that its devices lie on; 0 where there is no placement.
+void assign_node_groups(const Cluster& cluster, ParallelPlan& plan);
 
 // Layers of each stage, runs of equal ones together: "14x4, 12, 14". Empty where the plan lists no stages.
 std::string partition_text(const ParallelPlan& plan, std::string_view times = "x");

@@ -17,7 +17,10 @@ namespace {
 class Sample {
   public:
     Sample(const Environment& environment, const PlanRequest& request)
-        : graph_(environment.graph), fix_(request.constraints), request_(request) {
+        : graph_(environment.graph),
+          cluster_(environment.cluster),
+          fix_(request.constraints),
+          request_(request) {
         world_ = environment.cluster.devices();
         for (const NodeGroup& group : environment.cluster.groups)
             node_ = std::max(node_, group.type.devices);
@@ -81,10 +84,12 @@ class Sample {
         const int blocks = mode == RecomputeMode::Full ? fix_.full_blocks.some(-1).front() : -1;
         for (StageSpec& stage : plan.stages)
             stage.recompute_layers = blocks;
+        assign_node_groups(cluster_, plan);
         return plan;
     }
 
     const LayerGraph& graph_;
+    const Cluster& cluster_;
     const PlanConstraints& fix_;
     const PlanRequest& request_;
     int world_ = 1, node_ = 1;

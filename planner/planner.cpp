@@ -5,6 +5,7 @@
 
 #include "base/nearest.hpp"
 #include "plan/frameworks/framework.hpp"
+#include "plan/rules/attention_kernel.hpp"
 #include "plan/rules/keys.hpp"
 #include "plan/rules/rule.hpp"
 #include "plan/stage_partition.hpp"
@@ -96,6 +97,7 @@ void plan_for(TargetFramework target, const Cluster& cluster, ParallelPlan& base
     // torchtitan asks for cuDNN's kernel first (torchtitan/models/attention.py); its measured runs of 2024,
     // which its row describes, had FlashAttention-2.
     base.attention = target == TargetFramework::Torchtitan ? fastest : std::min(base.attention, fastest);
+    base.attention = std::min(base.attention, fastest_attention(cluster, base.precision.compute, row));
     base.overlap.grad_reduce = base.overlap.param_gather = true;
 }
 
@@ -112,6 +114,13 @@ Result<PlanAnswer> find_plans(std::shared_ptr<const Environment> environment, co
                    hardware);
     for (const Error& error : hardware.errors)
         errors.push_back({ErrorCode::Usage, error.message, "--precision", error.hint});
+    ParallelPlan sized = request.base;
+    sized.seq_len = request.seq_len > 0 ? request.seq_len : environment->graph.default_seq_len;
+    PlanCheck length;
+    check_sequence_length({environment->graph, environment->cluster, sized, TargetFramework::Trainwright},
+                          length);
+    for (const Error& error : length.errors)
+        errors.push_back({ErrorCode::Usage, error.message, "--seq-len", error.hint});
     PlanCheck framework;  // what no plan of this request can change
     check_framework({environment->graph, environment->cluster, request.base, request.target}, framework);
     for (const Error& error : framework.errors)

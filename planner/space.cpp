@@ -4,9 +4,8 @@
 
 #include "plan/check_plan.hpp"
 #include "plan/frameworks/framework.hpp"
-#include "plan/lower_plan.hpp"
 #include "plan/rules/rule.hpp"
-#include "plan/schedule/placement.hpp"
+#include "plan/schedule/generator.hpp"
 #include "plan/sharded_layers.hpp"
 #include "plan/stage_partition.hpp"
 #include "plan/stage_program/stage_program.hpp"
@@ -289,10 +288,7 @@ ParallelPlan SearchSpace::make_plan(const MeshChoice& mesh, const ChunkChoice& c
 }
 
 void SearchSpace::place_stages(ParallelPlan& plan) const {
-    if (environment_.cluster.uniform()) return;
-    const ScheduleGenerator& schedule = **find_schedule(plan.schedule);
-    assign_node_groups(environment_.cluster, plan.mesh, rank_of_stage(schedule, schedule_shape(plan)),
-                       plan.stages);
+    assign_node_groups(environment_.cluster, plan);
 }
 
 }  // namespace tw

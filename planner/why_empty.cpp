@@ -107,6 +107,7 @@ std::vector<std::string> violations(const Environment& environment, ParallelPlan
                             plan.virtual_stages, graph.blocks)};
     }
     plan.stages = uniform_partition(graph, static_cast<int>(stages), RecomputeMode::None);
+    assign_node_groups(environment.cluster, plan);
     std::vector<std::string> found;
     // Where the degrees do not divide the devices there is no dp for a batch to be divided by.
     const std::int64_t model = std::int64_t{plan.mesh.tp} * plan.mesh.pp * plan.mesh.cp;
@@ -130,8 +131,7 @@ std::vector<std::string> SearchSpace::why_empty() const {
         fmt::format("pipeline degrees must divide {} devices and not exceed {} layers", world, graph.blocks),
         fmt::format("--global-batch {} must be a multiple of dp = {} / (tp * pp * cp); its divisors: {}",
                     request_.global_batch, world, listed(divisors_of(request_.global_batch)))};
-    const std::string fixed = to_string(request_.constraints);
-    if (fixed.empty()) return reasons;
+    if (to_string(request_.constraints).empty()) return reasons;
     ParallelPlan base = request_.base;
     base.seq_len = seq_len_;
     const Described described(request_.constraints, base);
@@ -154,7 +154,6 @@ std::vector<std::string> SearchSpace::why_empty() const {
     } else if (!fewest.empty()) {
         reasons = std::move(fewest);
     }
-    reasons.push_back("with --fix " + fixed);
     return reasons;
 }
 

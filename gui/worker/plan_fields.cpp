@@ -188,6 +188,7 @@ Status settle(const Study& study, ParallelPlan& plan) {
                      "pp", ""};
     if (stages != plan.stage_count())
         plan.stages = uniform_partition(graph, static_cast<int>(stages), plan.recompute);
+    assign_node_groups(study.document.cluster, plan);
     return ok();
 }
 

@@ -5,6 +5,7 @@
 #include "base/json.hpp"
 #include "models/hardware/cluster_json.hpp"
 #include "models/load_model.hpp"
+#include "plan/rules/attention_kernel.hpp"
 
 namespace tw::gui {
 namespace {
@@ -96,13 +97,14 @@ Result<PlanRequest> make_request(const Study& study, const Setup& setup) {
     request.constraints = std::move(*constraints);
     request.objective = *objective;
     request.top = setup.top;
-    request.base.attention = default_attention(study.document.cluster);
     // Profiles of layers were measured in fp32.
     const Precision own =
         graph.measured_on.empty() ? default_precision(study.document.cluster) : Precision::Fp32;
     request.base.precision =
         precision_named(setup.precision.empty() ? to_string(own) : std::string_view(setup.precision));
     request.base.optimizer = optimizer_named(setup.optimizer);
+    request.base.attention =
+        fastest_attention(study.document.cluster, request.base.precision.compute, request.base.framework);
     return request;
 }
 

@@ -11,6 +11,7 @@
 #include "gui/view/trace_model.hpp"
 #include "models/hardware/profile_json.hpp"
 #include "plan/check_plan.hpp"
+#include "plan/stage_partition.hpp"
 #include "planner/explain/breakdown.hpp"
 #include "planner/explain/hardware_changes.hpp"
 #include "planner/explain/plan_changes.hpp"
@@ -286,6 +287,7 @@ Result<WhatIfAnswer> what_if(const Study& study, const ParallelPlan& plan, const
                 cluster->groups.front().nodes = p.mesh.devices() / per_node;
         }
     }
+    assign_node_groups(*cluster, answer.plan);
     auto other = with_cluster(study, std::move(*cluster));
     if (!other) return other.errors();
     auto changed = std::make_shared<Study>(**other);

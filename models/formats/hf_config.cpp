@@ -74,7 +74,6 @@ constexpr std::array kIrrelevant{
     "_attn_implementation",
     "_from_model_config",
     "_transformers_class",
-    "add_cross_attention",
     "architectures",
     "attention_dropout",
     "attention_probs_dropout_prob",
@@ -263,6 +262,10 @@ void check_values(const JsonObject& object) {
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
         const Json* value = object.find(key);
         if (value != nullptr && !value->is_object()) object.error(key, "expected an object, or null");
+    }
+    if (object.boolean_or("add_cross_attention", false)) {
+        object.error("add_cross_attention", "a cross-attention in every layer is not modelled",
+                     "false: the model without an encoder before it");
     }
     for (const char* key : {"torch_dtype", "dtype"}) {
         const std::string type = object.string_or(key, "");

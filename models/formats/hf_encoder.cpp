@@ -42,8 +42,8 @@ void decode_bert(const HfReader& r, ModelConfig& c) {
               "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"});
 }
 
-void decode_roberta(const HfReader& r, ModelConfig& c) {
-    read_sizes(r, c, {768, 12, 12, 50265, 512});
+void read_roberta(const HfReader& r, ModelConfig& c, std::int64_t vocab) {
+    read_sizes(r, c, {768, 12, 12, vocab, 512});
     c.ffn = r.size({"intermediate_size"}, 3072, 1, kMaxFfn);
     r.activation(c, {"hidden_act"}, "gelu");
     post_norm_encoder(c);
@@ -52,6 +52,14 @@ void decode_roberta(const HfReader& r, ModelConfig& c) {
     c.type_vocab = r.size({"type_vocab_size"}, 2, 0, kMaxVocab);
     read_bert_head(r, c);
     r.ignore({"position_embedding_type"});
+}
+
+void decode_roberta(const HfReader& r, ModelConfig& c) {
+    read_roberta(r, c, 50265);
+}
+
+void decode_xlm_roberta(const HfReader& r, ModelConfig& c) {
+    read_roberta(r, c, 30522);  // XLMRobertaConfig kept BERT's
 }
 
 void decode_albert(const HfReader& r, ModelConfig& c) {
@@ -74,19 +82,36 @@ void decode_albert(const HfReader& r, ModelConfig& c) {
               "position_embedding_type"});
 }
 
-void decode_t5(const HfReader& r, ModelConfig& c) {
-    read_sizes(r, c, {512, 6, 8, 32128, 512});
-    c.ffn = r.size({"d_ff"}, 2048, 1, kMaxFfn);
+struct T5Defaults {
+    HfSizes sizes;
+    std::int64_t ffn;
+    const char* feed_forward;
+    bool tied;
+};
+
+void read_t5(const HfReader& r, ModelConfig& c, const T5Defaults& d) {
+    read_sizes(r, c, d.sizes);
+    c.ffn = r.size({"d_ff"}, d.ffn, 1, kMaxFfn);
     c.head_dim = r.size({"d_kv"}, 64, 1, kMaxHidden);
     c.encoder_layers = c.layers;
     if (r.has({"num_decoder_layers"})) c.layers = r.size({"num_decoder_layers"}, c.layers, 1, kMaxLayers);
     c.relative_buckets = r.size({"relative_attention_num_buckets"}, 32, 1, kMaxVocab);
-    c.activation = ActivationKind::Relu;
-    if (r.has({"feed_forward_proj"})) r.activation(c, {"feed_forward_proj"}, "relu");
+    r.activation(c, {"feed_forward_proj"}, d.feed_forward);
+    // The class derives both from feed_forward_proj and lets the document's own stand.
+    c.gated = r.optional_flag({"is_gated_act"}, c.gated);
+    if (r.has({"dense_act_fn"})) r.activation(c, {"dense_act_fn"}, "relu");
     c.norm = NormKind::Rms;
     c.positions = PositionKind::Relative;
-    c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, true);
-    r.ignore({"relative_attention_max_distance", "is_gated_act", "dense_act_fn"});
+    c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, d.tied);
+    r.ignore({"relative_attention_max_distance"});
+}
+
+void decode_t5(const HfReader& r, ModelConfig& c) {
+    read_t5(r, c, {{512, 6, 8, 32128, 512}, 2048, "relu", true});
+}
+
+void decode_mt5(const HfReader& r, ModelConfig& c) {
+    read_t5(r, c, {{512, 8, 6, 250112, 512}, 1024, "gated-gelu", false});
 }
 
 void decode_bart(const HfReader& r, ModelConfig& c) {
@@ -177,10 +202,10 @@ std::span<const HfModelType> hf_encoder_types() {
     static const std::array types{
         HfModelType{"bert", "bert", decode_bert},
         HfModelType{"roberta", "bert", decode_roberta},
-        HfModelType{"xlm-roberta", "bert", decode_roberta},
+        HfModelType{"xlm-roberta", "bert", decode_xlm_roberta},
         HfModelType{"albert", "bert", decode_albert},
         HfModelType{"t5", "t5", decode_t5},
-        HfModelType{"mt5", "t5", decode_t5},
+        HfModelType{"mt5", "t5", decode_mt5},
         HfModelType{"bart", "t5", decode_bart},
         HfModelType{"vit", "vit", decode_vit},
         HfModelType{"clip", "vit", decode_clip},

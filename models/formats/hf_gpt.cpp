@@ -57,6 +57,37 @@ void decode_gptj(const HfReader& r, ModelConfig& c) {
     r.ignore({"rotary_dim", "rotary", "n_ctx", "scale_attn_weights"});
 }
 
+// attention_types [[["global", "local"], n], ...]: each list n times over; or attention_layers, one word a
+// layer. Where the document has neither, layers alternate, the first global.
+void read_local_layers(const HfReader& r, ModelConfig& c) {
+    Json words = Json::array();
+    const char* key = "attention_layers";
+    if (const Json* types = r.object().find("attention_types"); types != nullptr) {
+        key = "attention_types";
+        for (const Json& item : types->is_array() ? *types : Json::array()) {
+            const bool pair = item.is_array() && item.size() == 2 && item[0].is_array() &&
+                              item[1].is_number_integer() && item[1] >= 0 && item[1] <= c.layers;
+            if (!pair) return r.error(key, "expected pairs of a list of words and a count");
+            for (std::int64_t n = 0; n < item[1].get<std::int64_t>(); ++n)
+                words.insert(words.end(), item[0].begin(), item[0].end());
+        }
+    } else if (const Json* layers = r.object().find("attention_layers"); layers != nullptr) {
+        words = *layers;
+    } else {
+        for (std::int64_t i = 0; i < c.layers; ++i)
+            words.push_back(i % 2 == 0 ? "global" : "local");
+    }
+    r.ignore({"attention_layers"});
+    if (!words.is_array() || static_cast<std::int64_t>(words.size()) != c.layers) {
+        return r.error(key, "describes " + std::to_string(words.size()) + " layers, the model has " +
+                                std::to_string(c.layers));
+    }
+    for (const Json& word : words) {
+        if (word != "global" && word != "local") return r.error(key, "a layer is \"global\" or \"local\"");
+        c.sliding_layers.push_back(word == "local" ? 1 : 0);
+    }
+}
+
 void decode_gpt_neo(const HfReader& r, ModelConfig& c) {
     read_sizes(r, c, {2048, 24, 16, 50257, 2048});
     read_inner(r, c);
@@ -65,11 +96,8 @@ void decode_gpt_neo(const HfReader& r, ModelConfig& c) {
     c.separate_projections = true;
     c.positions = PositionKind::Learned;
     c.window = r.size({"window_size"}, 256, 1, kMaxSeqLen);
-    // attention_types [[["global", "local"], n]]: layers alternate, the first global.
-    for (std::int64_t i = 0; i < c.layers; ++i)
-        c.sliding_layers.push_back(static_cast<int>(i % 2));
+    read_local_layers(r, c);
     c.tied_embeddings = r.optional_flag({"tie_word_embeddings"}, true);
-    r.ignore({"attention_types", "attention_layers"});
 }
 
 void decode_opt(const HfReader& r, ModelConfig& c) {

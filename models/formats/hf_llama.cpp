@@ -28,7 +28,11 @@ void read_llama(const HfReader& r, ModelConfig& c, const LlamaDefaults& d) {
                                 : r.optional_size({"head_dim"}, kMaxHidden);
     c.norm = NormKind::Rms;
     c.gated = c.separate_projections = true;
-    r.activation(c, {"hidden_activation", "hidden_act"}, d.activation);
+    if (std::string_view(d.activation) == "silu") {
+        r.activation(c, {"hidden_act", "hidden_activation"}, d.activation);
+    } else {  // Gemma's classes have both keys, and take hidden_activation first
+        r.activation(c, {"hidden_activation", "hidden_act"}, d.activation);
+    }
     c.tied_embeddings = r.has({"tie_word_embeddings"}) ? r.flag({"tie_word_embeddings"}, d.tied) : d.tied;
     c.qkv_bias = c.attention_out_bias = r.optional_flag({"attention_bias"}, false);
     c.mlp_bias = r.optional_flag({"mlp_bias"}, false);
@@ -54,20 +58,13 @@ void decode_qwen2(const HfReader& r, ModelConfig& c) {
     read_llama(r, c, {{4096, 32, 32, 151936, 32768}, 22016, 0, 0});
     c.qkv_bias = true;
     c.attention_out_bias = false;
-    if (r.optional_flag({"use_sliding_window"}, false)) {
-        c.window = r.size({"sliding_window"}, 4096, 1, kMaxSeqLen);
-        // Layers from max_window_layers on slide.
-        const std::int64_t first = r.size({"max_window_layers"}, 28, 0, kMaxLayers);
-        for (std::int64_t i = 0; i < c.layers; ++i)
-            c.sliding_layers.push_back(i >= first ? 1 : 0);
-    }
-    r.ignore({"sliding_window", "max_window_layers", "layer_types"});
+    read_late_windows(r, c);
 }
 
 void decode_qwen3(const HfReader& r, ModelConfig& c) {
     read_llama(r, c, {{4096, 32, 32, 151936, 32768}, 22016, 32, 128});
     c.qk_norm = QkNormKind::PerHead;
-    r.ignore({"sliding_window", "max_window_layers", "use_sliding_window", "layer_types"});
+    read_late_windows(r, c);
 }
 
 void decode_gemma(const HfReader& r, ModelConfig& c) {

@@ -108,6 +108,11 @@ void read_sparse_step(const HfReader& r, ModelConfig& c) {
         return;
     }
     if (dense->empty()) return;
+    for (const Json& layer : *dense) {
+        if (layer.is_number_integer() && layer >= 0 && layer < c.layers) continue;
+        r.warn("/mlp_only_layers: " + layer.dump() + " is none of the " + std::to_string(c.layers) +
+               " layers, of which 0 is the first");
+    }
     for (std::int64_t i = 0; i < c.layers; ++i) {
         const bool listed = std::find(dense->begin(), dense->end(), Json(i)) != dense->end();
         c.moe_layers.push_back(!listed && (i + 1) % c.moe_every == 0 ? 1 : 0);
@@ -121,14 +126,18 @@ void decode_qwen2_moe(const HfReader& r, ModelConfig& c) {
     c.qkv_bias = true;
     c.attention_out_bias = false;
     read_sparse_step(r, c);
-    r.ignore({"use_sliding_window", "sliding_window", "max_window_layers", "qkv_bias"});
+    read_late_windows(r, c);
+    r.ignore({"qkv_bias"});
 }
 
 void decode_qwen3_moe(const HfReader& r, ModelConfig& c) {
     read_moe(r, c, {{2048, 24, 32, 151936, 32768}, 6144, 4, 0, 128, 8, 768, kSoftmaxAsItIs});
     c.qk_norm = QkNormKind::PerHead;
     read_sparse_step(r, c);
-    r.ignore({"use_sliding_window", "sliding_window", "max_window_layers"});
+    // Qwen3MoeModel: with a window it is every layer's.
+    if (r.optional_flag({"use_sliding_window"}, false))
+        c.window = r.size({"sliding_window"}, 4096, 1, kMaxSeqLen);
+    r.ignore({"sliding_window", "max_window_layers"});
 }
 
 void decode_olmoe(const HfReader& r, ModelConfig& c) {
@@ -166,6 +175,11 @@ void read_deepseek_experts(const HfReader& r, ModelConfig& c, std::int64_t dense
     }
 }
 
+void warn_next_tokens(const HfReader& r) {
+    if (r.optional_size({"num_nextn_predict_layers"}, 64) == 0) return;
+    r.warn("/num_nextn_predict_layers: the multi-token-prediction module is left out, as transformers does");
+}
+
 void decode_deepseek_v2(const HfReader& r, ModelConfig& c) {
     read_moe(r, c, {{4096, 30, 32, 102400, 2048}, 11008, 0, 0, 64, 6, 1407, kSoftmaxAsItIs});
     read_latent(r, c, 1536);
@@ -179,10 +193,7 @@ void decode_deepseek_v3(const HfReader& r, ModelConfig& c) {
     read_latent(r, c, 1536);
     read_deepseek_experts(r, c, 3);
     c.router_bias = true;  // e_score_correction_bias
-    if (const std::int64_t modules = r.optional_size({"num_nextn_predict_layers"}, 64); modules > 0) {
-        r.warn(
-            "/num_nextn_predict_layers: the multi-token-prediction module is left out, as transformers does");
-    }
+    warn_next_tokens(r);
 }
 
 void decode_deepseek_v32(const HfReader& r, ModelConfig& c) {
@@ -198,7 +209,7 @@ void decode_glm4_moe(const HfReader& r, ModelConfig& c) {
     read_deepseek_experts(r, c, 1);
     if (r.optional_flag({"use_qk_norm"}, false)) c.qk_norm = QkNormKind::PerHead;
     c.router_bias = true;
-    r.ignore({"num_nextn_predict_layers"});
+    warn_next_tokens(r);
 }
 
 void decode_gpt_oss(const HfReader& r, ModelConfig& c) {
@@ -209,6 +220,21 @@ void decode_gpt_oss(const HfReader& r, ModelConfig& c) {
         has_number(r, "swiglu_limit") ? r.object().number_or("swiglu_limit", 7, 0, kMaxSwigluLimit) : 7;
     c.window = r.size({"sliding_window"}, 128, 1, kMaxSeqLen);
     read_layer_types(r, c, 2);
+}
+
+// The sparse layers by their numbers, where the document lists them (Llama4TextConfig.moe_layers).
+void read_listed_sparse(const HfReader& r, ModelConfig& c) {
+    const Json* listed = r.object().find("moe_layers");
+    if (listed == nullptr || listed->is_null()) return;
+    std::vector<int> sparse(static_cast<std::size_t>(c.layers), 0);
+    for (const Json& layer : listed->is_array() ? *listed : Json::array({*listed})) {
+        if (!layer.is_number_integer() || layer < 0 || layer >= c.layers) {
+            return r.error("moe_layers", layer.dump() + " is none of the " + std::to_string(c.layers) +
+                                             " layers, of which 0 is the first");
+        }
+        sparse[layer.get<std::size_t>()] = 1;
+    }
+    c.moe_layers = std::move(sparse);
 }
 
 void decode_llama4(const HfReader& r, ModelConfig& c) {
@@ -222,8 +248,9 @@ void decode_llama4(const HfReader& r, ModelConfig& c) {
     c.window = r.optional_size({"attention_chunk_size"}, kMaxSeqLen);
     c.global_every = 4;
     if (r.has({"layer_types"})) read_layer_types(r, c, 4);
-    r.ignore({"no_rope_layers", "attn_temperature_tuning", "floor_scale", "attn_scale", "moe_layers",
-              "for_llm_compressor"});
+    read_listed_sparse(r, c);
+    r.ignore(
+        {"no_rope_layers", "attn_temperature_tuning", "floor_scale", "attn_scale", "for_llm_compressor"});
 }
 
 void decode_openmoe(const HfReader& r, ModelConfig& c) {

@@ -139,6 +139,16 @@ void read_layer_types(const HfReader& r, ModelConfig& c, std::int64_t pattern_fa
     }
 }
 
+void read_late_windows(const HfReader& r, ModelConfig& c) {
+    r.ignore({"sliding_window", "max_window_layers", "layer_types"});
+    if (!r.optional_flag({"use_sliding_window"}, false)) return;
+    c.window = r.size({"sliding_window"}, 4096, 1, kMaxSeqLen);
+    if (r.has({"layer_types"})) return read_layer_types(r, c, 1);
+    const std::int64_t first = r.size({"max_window_layers"}, 28, 0, kMaxLayers);
+    for (std::int64_t i = 0; i < c.layers; ++i)
+        c.sliding_layers.push_back(i >= first ? 1 : 0);
+}
+
 bool read_layer_flags(const HfReader& r, const char* key, std::int64_t layers, std::vector<int>& out) {
     const Json& list = r.object().array(key);
     if (static_cast<std::int64_t>(list.size()) != layers) {

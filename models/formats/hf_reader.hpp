@@ -61,6 +61,9 @@ void read_sizes(const HfReader& r, ModelConfig& c, const HfSizes& defaults);
 // layer_types ("sliding_attention" / "full_attention"), else a pattern of every n-th layer global. A
 // linear-attention layer is an error.
 void read_layer_types(const HfReader& r, ModelConfig& c, std::int64_t pattern_fallback);
+// Qwen2's and Qwen3's windows: with use_sliding_window those of layer_types, else of the layers from
+// max_window_layers on; without it none, whatever the other keys say.
+void read_late_windows(const HfReader& r, ModelConfig& c);
 // A list of 0 and 1 a layer; false (with an error) where it is not one.
 bool read_layer_flags(const HfReader& r, const char* key, std::int64_t layers, std::vector<int>& out);
 

@@ -320,6 +320,12 @@ Result<Cluster> cluster_from_json(const Json& document, const std::string& point
     cluster.name = object.string_or("name", "");
     cluster.oversubscription = object.number_or("oversubscription", 1, 1, 1000);
     cluster.nodes_per_pod = static_cast<int>(object.integer_or("nodes_per_pod", 0, 0, kMaxClusterDevices));
+    // Without pods nothing stands above a leaf, and the figure would say nothing.
+    if (cluster.oversubscription > 1 && cluster.nodes_per_pod == 0) {
+        object.error("oversubscription",
+                     "the fabric between pods is narrower, but nodes_per_pod does not say what a pod is",
+                     "add nodes_per_pod, the nodes below one leaf switch, or leave oversubscription out");
+    }
     if (const Json* profile = object.find("profile"); profile != nullptr && profile->is_object()) {
         const auto decoded = decode_profile(*profile, "");
         for (Error error : decoded ? Errors{} : decoded.errors()) {

@@ -1,6 +1,8 @@
 #include <numeric>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "plan/rules/rule.hpp"
 
 namespace tw {
@@ -10,6 +12,12 @@ namespace tw {
 void check_expert_mesh(const RuleContext& context, PlanCheck& check) {
     const DeviceMesh& mesh = context.plan.mesh;
     const std::int64_t world = context.cluster.devices();
+    if (context.graph.experts == 0 && context.plan.expert_imbalance != 1) {
+        refuse(
+            context, check, PlanKnob::ExpertImbalance,
+            fmt::format("expert_imbalance {}, but the model has no experts", context.plan.expert_imbalance),
+            "expert_imbalance 1");
+    }
     if (mesh.ep == 1 && mesh.etp == 1) return;
     if (context.graph.experts == 0) {
         refuse(context, check, mesh.ep > 1 ? PlanKnob::Ep : PlanKnob::Etp,

@@ -36,6 +36,8 @@ enum class PlanKnob : std::uint8_t {
     OffloadOptimizer,
     OffloadActivations,
     VocabDivisor,
+    Attention,
+    ExpertImbalance,
     Semantics,
     GradientSync,
     Cluster

@@ -52,6 +52,13 @@ void check_model(const RuleContext& context, PlanCheck& check) {
                    "recompute selective or none, or schedule interleaved");
         }
     }
+    // dot_product_attention/utils.py, get_attention_backend: no UnfusedDotProductAttention with context
+    // parallelism.
+    if (plan.mesh.cp > 1 && plan.attention == AttentionKernel::Unfused) {
+        refuse(context, check, PlanKnob::Attention,
+               "Transformer Engine attends over sequences split by cp with its fused kernels alone",
+               "cp 1, or attention flash2 in 16 bits");
+    }
     if (plan.mesh.cp > 1 && plan.cp_kind == WorkShape::Cp::Ring &&
         any_block(context.graph, [](const BlockSpec& b) { return b.attention.window > 0; })) {
         refuse(

@@ -53,7 +53,7 @@ void check_ranges(const RuleContext& context, PlanCheck& check) {
     };
     fraction(PlanKnob::OffloadOptimizer, plan.offload_optimizer, 0.0, 1.0);
     if (!(plan.expert_imbalance >= 1.0)) {
-        refuse(context, check, PlanKnob::Ep,
+        refuse(context, check, PlanKnob::ExpertImbalance,
                "expert_imbalance " + std::to_string(plan.expert_imbalance) +
                    " is below 1: the most loaded rank has at "
                    "least the mean",

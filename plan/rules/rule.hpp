@@ -30,9 +30,11 @@ void check_ranges(const RuleContext&, PlanCheck&);           // ranges.cpp
 void check_mesh(const RuleContext&, PlanCheck&);             // mesh.cpp
 void check_expert_mesh(const RuleContext&, PlanCheck&);      // experts.cpp
 void check_expert_dispatch(const RuleContext&, PlanCheck&);  // experts.cpp
+void check_placement(const RuleContext&, PlanCheck&);        // placement.cpp
 void check_layers(const RuleContext&, PlanCheck&);           // layers.cpp
 void check_tensor_parallel(const RuleContext&, PlanCheck&);  // tensor_parallel.cpp
 void check_sequence_split(const RuleContext&, PlanCheck&);   // sequence.cpp
+void check_sequence_length(const RuleContext&, PlanCheck&);  // sequence_length.cpp
 void check_batch(const RuleContext&, PlanCheck&);            // batch.cpp
 void check_schedule_rules(const RuleContext&, PlanCheck&);   // schedule_rules.cpp
 void check_gradient_sync(const RuleContext&, PlanCheck&);    // gradient_sync_rules.cpp
@@ -49,8 +51,10 @@ void refuse(const RuleContext& context, PlanCheck& check, PlanKnob knob, std::st
 std::int64_t model_devices(const ParallelPlan& plan);
 
 // "tp 4 (legal: 1, 2, 4, 13, 26, 52)": the legal value nearest to `wanted` (the smaller of two equally near),
-// all listed (those around it where there are many). Empty where `legal` is empty.
-std::string nearest_legal(std::string_view name, const std::vector<std::int64_t>& legal, std::int64_t wanted);
+// all listed (those around it where there are many). Of a degree, one that divides `world` devices where some
+// legal one does; 0: whatever divides. Empty where `legal` is empty.
+std::string nearest_legal(std::string_view name, const std::vector<std::int64_t>& legal, std::int64_t wanted,
+                          std::int64_t world = 0);
 std::vector<std::int64_t> divisors(std::int64_t value);  // ascending
 
 // What the model's layers demand of tp and ep, without repetition.

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <cctype>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "plan/lower_plan.hpp"
 #include "plan/plan_order.hpp"
 #include "plan/rules/rule.hpp"
@@ -22,6 +24,55 @@ PlanKnob knob_of(std::string_view parameter) {
     if (parameter == "microbatch_group") return PlanKnob::MicrobatchGroup;
     if (parameter == "replicas") return PlanKnob::Stages;
     return PlanKnob::Schedule;
+}
+
+// How many of what the target's users set make one microbatch; the key is that of PlanKnob::Microbatches.
+struct UsersCount {
+    std::int64_t each = 1;
+    std::string_view what;  // "global batch"; empty: microbatches themselves
+};
+
+UsersCount users_count(const RuleContext& context) {
+    const ParallelPlan& plan = context.plan;
+    switch (context.target) {
+        case TargetFramework::Megatron:
+            return {plan.microbatch * plan.mesh.dp, "global batch"};
+        case TargetFramework::Torchtitan:
+            return {plan.microbatch, "local batch"};
+        default:
+            return {};
+    }
+}
+
+// "microbatches 8 or 12" as "--global-batch-size 128 or 192".
+std::string in_users_numbers(const RuleContext& context, const std::string& hint) {
+    constexpr std::string_view kOurs = "microbatches ";
+    if (context.target == TargetFramework::Trainwright || !hint.starts_with(kOurs)) return hint;
+    const std::int64_t each = users_count(context).each;
+    std::string text = std::string(user_key(PlanKnob::Microbatches, context.target)) + " ";
+    std::size_t at = kOurs.size();
+    while (at < hint.size() && std::isdigit(static_cast<unsigned char>(hint[at])) != 0) {
+        std::int64_t count = 0;
+        for (; at < hint.size() && std::isdigit(static_cast<unsigned char>(hint[at])) != 0; ++at)
+            count = 10 * count + (hint[at] - '0');
+        text += std::to_string(count * each);
+        if (!hint.substr(at).starts_with(" or ")) break;
+        text += " or ";
+        at += 4;
+    }
+    return text + hint.substr(at);
+}
+
+// About the number of microbatches, which some frameworks' users set by a batch.
+void refuse_microbatches(const RuleContext& context, PlanCheck& check, const std::string& message,
+                         const std::string& hint) {
+    const ParallelPlan& plan = context.plan;
+    const UsersCount users = users_count(context);
+    refuse(context, check, PlanKnob::Microbatches,
+           users.what.empty() ? message
+                              : fmt::format("{} {} / {} = {}: {}", users.what, plan.microbatches * users.each,
+                                            users.each, counted(plan.microbatches, "microbatch"), message),
+           in_users_numbers(context, hint));
 }
 
 // What to run instead of a schedule that a framework does not have.
@@ -55,11 +106,21 @@ void check_framework_schedule(const RuleContext& context, PlanCheck& check, cons
     }
     // torch.distributed.pipelining refuses fewer microbatches than stages (pytorch#144702).
     if (context.target == TargetFramework::Torchtitan && plan.microbatches < plan.mesh.pp) {
-        refuse(context, check, PlanKnob::Microbatches,
-               fmt::format("{} microbatches on {} pipeline ranks: torchtitan needs at least as many "
-                           "microbatches",
-                           plan.microbatches, plan.mesh.pp),
-               fmt::format("microbatches {}, or pp {}", plan.mesh.pp, plan.microbatches));
+        refuse_microbatches(context, check,
+                            fmt::format("{} on {} pipeline ranks: torchtitan needs at least as many "
+                                        "microbatches",
+                                        counted(plan.microbatches, "microbatch"), plan.mesh.pp),
+                            fmt::format("microbatches {}, or pp {}", plan.mesh.pp, plan.microbatches));
+    }
+    // nanotron, parallel/pipeline_parallel/engine.py: nb_microbatches >= pg.size() - 1 under 1F1B.
+    if (context.target == TargetFramework::Nanotron && info.name == "1f1b" &&
+        plan.microbatches < plan.mesh.pp - 1) {
+        refuse_microbatches(
+            context, check,
+            fmt::format("{} on {} pipeline ranks: nanotron's 1f1b needs at least pp - 1 = {}",
+                        counted(plan.microbatches, "microbatch"), plan.mesh.pp, plan.mesh.pp - 1),
+            fmt::format("microbatches {}, schedule gpipe, or pp {}", plan.mesh.pp - 1,
+                        plan.microbatches + 1));
     }
 }
 
@@ -74,8 +135,9 @@ void warn_bubble(const RuleContext& context, PlanCheck& check, const GeneratorIn
     const double bubble = (p - 1) / (plan.virtual_stages * static_cast<double>(plan.microbatches) + p - 1);
     if (bubble < kBubbleWarning) return;
     check.warnings.push_back(fmt::format(
-        "{} microbatches on {} pipeline ranks idle {:.1f} % ({}): raise {} or lower {}", plan.microbatches,
-        plan.mesh.pp, 100 * bubble, plan.virtual_stages > 1 ? "(p-1)/(v*m+p-1)" : "(p-1)/(m+p-1)",
+        "{} on {} pipeline ranks {} {:.1f} % ({}): raise {} or lower {}",
+        counted(plan.microbatches, "microbatch"), plan.mesh.pp, plan.microbatches == 1 ? "idles" : "idle",
+        100 * bubble, plan.virtual_stages > 1 ? "(p-1)/(v*m+p-1)" : "(p-1)/(m+p-1)",
         user_key(PlanKnob::GlobalBatch, context.target), user_key(PlanKnob::Mbs, context.target)));
 }
 
@@ -112,8 +174,14 @@ void check_schedule_rules(const RuleContext& context, PlanCheck& check) {
     const GeneratorInfo info = (*generator)->info();
     check_framework_schedule(context, check, info);
     const Errors illegal = (*generator)->check(schedule_shape(context.plan));
-    for (const Error& error : illegal)
-        refuse(context, check, knob_of(error.context), error.message, error.hint);
+    for (const Error& error : illegal) {
+        const PlanKnob knob = knob_of(error.context);
+        if (knob == PlanKnob::Microbatches) {
+            refuse_microbatches(context, check, error.message, error.hint);
+        } else {
+            refuse(context, check, knob, error.message, error.hint);
+        }
+    }
     if (illegal.empty() && !context.plan.order.empty()) {
         if (const auto order = plan_order(context.plan); !order)
             check.errors.insert(check.errors.end(), order.errors().begin(), order.errors().end());

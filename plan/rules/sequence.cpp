@@ -20,6 +20,27 @@ std::string nearest_cp(const RuleContext& context, bool ring) {
     return ", or " + nearest_legal("cp", legal, context.plan.mesh.cp);
 }
 
+// Heads of keys and values on a tensor-parallel rank, replicated where there are fewer of them than ranks.
+// Transformer Engine (dot_product_attention/context_parallel.py, AttnFuncWithCPAndQKVOA2A) asserts that both
+// kinds of heads divide by cp; elsewhere all-to-all hands copies of a head to several ranks
+// (DeepSpeed, runtime/sequence_parallel/ulysses_sp.py).
+void check_kv_heads(const RuleContext& context, PlanCheck& check) {
+    const std::int64_t kv = context.graph.kv_heads, tp = context.plan.mesh.tp, cp = context.plan.mesh.cp;
+    if (kv <= 0 || kv == context.graph.heads || (kv % tp != 0 && tp % kv != 0)) return;
+    const std::int64_t local = kv % tp == 0 ? kv / tp : 1;
+    const bool copies = context.target != TargetFramework::Megatron;
+    if (local % cp == 0 || (copies && cp % local == 0)) return;
+    std::vector<std::int64_t> legal;
+    for (const std::int64_t degree : divisors(context.cluster.devices())) {
+        const bool keys = local % degree == 0 || (copies && degree % local == 0);
+        if (keys && context.graph.heads % (tp * degree) == 0) legal.push_back(degree);
+    }
+    refuse(context, check, PlanKnob::Cp,
+           "the " + std::to_string(local) + " key and value heads of a rank (of " + std::to_string(kv) +
+               ", tp " + std::to_string(tp) + ") do not divide by cp " + std::to_string(cp) + " (all-to-all)",
+           (legal.empty() ? std::string() : nearest_legal("cp", legal, cp) + ", or ") + "cp_kind ring");
+}
+
 void check_context_parallel(const RuleContext& context, PlanCheck& check) {
     const ParallelPlan& plan = context.plan;
     const std::int64_t cp = plan.mesh.cp;
@@ -49,6 +70,7 @@ void check_context_parallel(const RuleContext& context, PlanCheck& check) {
                        " heads are not a multiple of tp * cp = " + std::to_string(split) + " (all-to-all)",
                    legal.empty() ? "cp_kind ring" : nearest_legal("cp", legal, cp) + ", or cp_kind ring");
         }
+        check_kv_heads(context, check);
     } else if (context.target == TargetFramework::DeepSpeed) {
         refuse(context, check, PlanKnob::CpKind,
                "DeepSpeed splits sequences by all-to-all (Ulysses), not in a ring", "cp_kind all-to-all");
@@ -60,6 +82,13 @@ void check_context_parallel(const RuleContext& context, PlanCheck& check) {
 void check_sequence_split(const RuleContext& context, PlanCheck& check) {
     const ParallelPlan& plan = context.plan;
     if (plan.mesh.cp > 1) check_context_parallel(context, check);
+    // DeepSpeed has no other kind.
+    const bool only_kind =
+        context.target == TargetFramework::DeepSpeed || plan.framework.find("deepspeed") != std::string::npos;
+    if (plan.mesh.cp == 1 && plan.cp_kind == WorkShape::Cp::AllToAll && !only_kind) {
+        refuse(context, check, PlanKnob::CpKind, "cp_kind all-to-all, but cp is 1: no sequence is split",
+               "cp 2 and more, or cp_kind ring");
+    }
     if (!plan.sequence_parallel) return;
     if (plan.mesh.tp == 1) {
         refuse(context, check, PlanKnob::Sp, "sequence parallelism splits over tp, and tp is 1",

@@ -69,7 +69,8 @@ void check_tensor_parallel(const RuleContext& context, PlanCheck& check) {
     for (const Divisibility& rule : rules) {
         if (!concerns_tp(rule) || satisfies(rule, tp, context.target)) continue;
         if (hint.empty())
-            hint = nearest_legal("tp", legal_degrees(rules, largest_degree(rules), context.target), tp);
+            hint = nearest_legal("tp", legal_degrees(rules, largest_degree(rules), context.target), tp,
+                                 context.cluster.devices());
         const bool replicates = rule.rule == Divisibility::Rule::TpDividesOrMultiple;
         std::string message =
             rule.name + " " + std::to_string(rule.value) + " is not a multiple of tp " + std::to_string(tp);

@@ -250,6 +250,10 @@ Result<ComputeOrder> read_pytorch_csv(std::string_view text) {
     return order_of(*table);
 }
 
+bool has_transfers(std::string_view text) {
+    return text.find("SEND_") != std::string_view::npos || text.find("RECV_") != std::string_view::npos;
+}
+
 Result<Schedule> read_pytorch_csv_schedule(std::string_view text, LoweringOptions::P2p p2p) {
     const auto table = Reader().run(text);
     if (!table) return table.errors();

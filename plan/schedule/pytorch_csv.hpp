@@ -21,6 +21,9 @@ std::string write_pytorch_csv(const Schedule& schedule);
 // The computes of either kind of file. Errors name row and cell; check_order says whether the order is legal.
 Result<ComputeOrder> read_pytorch_csv(std::string_view text);
 
+// Whether the file says when it sends and receives: a "compute_comms" file.
+bool has_transfers(std::string_view text);
+
 // A "compute_comms" file as it stands: transfers in the file's order on the lanes of `p2p`, computes waiting
 // for what they receive, sends for what they send. check_schedule says whether it runs or deadlocks.
 Result<Schedule> read_pytorch_csv_schedule(std::string_view text, LoweringOptions::P2p p2p);

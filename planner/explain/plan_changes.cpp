@@ -228,6 +228,15 @@ class ChangeList {
         const std::int64_t together = plan.microbatch * plan.mesh.dp;
         if (plan.global_batch % together != 0) return false;
         plan.microbatches = plan.global_batch / together;
+        // Where nothing is split any more there is no way of splitting (DeepSpeed has but one).
+        if (plan.mesh.cp == 1 && plan_.mesh.cp > 1 && target_ != TargetFramework::DeepSpeed)
+            plan.cp_kind = WorkShape::Cp::Ring;
+        if (!split(plan)) return false;
+        assign_node_groups(environment_.cluster, plan);
+        return true;
+    }
+
+    bool split(ParallelPlan& plan) const {
         const int stages = plan.mesh.pp * plan.virtual_stages;
         if (stages == plan.stage_count()) return true;
         if (stages > environment_.graph.blocks) return false;
@@ -267,9 +276,14 @@ std::vector<PlanChange> single_changes(const Simulator& simulator, const Paralle
 std::vector<JudgedChange> judge_changes(const Simulator& simulator, const ParallelPlan& plan,
                                         TargetFramework target) {
     std::vector<JudgedChange> judged;
+    const Result<Evaluation> own = simulator.evaluate(plan);
+    const auto same = [&](const Evaluation& e) {
+        return own && e.fits == own->fits && e.step_time == own->step_time &&
+               e.peak_device_bytes == own->peak_device_bytes;
+    };
     for (PlanChange& change : single_changes(simulator, plan, target)) {
         const Result<Evaluation> evaluation = simulator.evaluate(change.plan);
-        if (evaluation) judged.push_back({std::move(change), *evaluation});
+        if (evaluation && !same(*evaluation)) judged.push_back({std::move(change), *evaluation});
     }
     std::stable_sort(judged.begin(), judged.end(), [](const JudgedChange& a, const JudgedChange& b) {
         return std::tuple(!a.evaluation.fits, a.evaluation.step_time, a.evaluation.peak_device_bytes,

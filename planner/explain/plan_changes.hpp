@@ -29,7 +29,8 @@ struct JudgedChange {
     Evaluation evaluation;
 };
 
-// The changes that can be simulated, those that fit first, then by step time, memory and text.
+// The changes that can be simulated and change what is predicted, those that fit first, then by step time,
+// memory and text.
 std::vector<JudgedChange> judge_changes(const Simulator& simulator, const ParallelPlan& plan,
                                         TargetFramework target);
 

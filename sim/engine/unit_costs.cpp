@@ -73,9 +73,13 @@ Result<ScheduleSummary> run_order_alone(const ComputeOrder& order, std::string_v
                                         const UnitStageCosts& costs) {
     LoweringOptions options;
     options.grad_sync = LoweringOptions::GradSync::None;
+    return run_lowered_alone(lower(order, std::string(name), options), name, costs);
+}
 
+Result<ScheduleSummary> run_lowered_alone(Schedule schedule, std::string_view name,
+                                          const UnitStageCosts& costs) {
     ScheduleSummary summary;
-    summary.schedule = lower(order, std::string(name), options);
+    summary.schedule = std::move(schedule);
     auto compiled = compile_schedule(summary.schedule);
     if (!compiled) return compiled.errors();
     const CostTable table = unit_cost_table(summary.schedule, *compiled, costs);

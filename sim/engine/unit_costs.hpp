@@ -37,6 +37,10 @@ struct ScheduleSummary {
 Result<ScheduleSummary> run_order_alone(const ComputeOrder& order, std::string_view name,
                                         const UnitStageCosts& costs);
 
+// Compiles and runs a schedule that check_schedule passed, as it stands.
+Result<ScheduleSummary> run_lowered_alone(Schedule schedule, std::string_view name,
+                                          const UnitStageCosts& costs);
+
 // Generates an order and runs it.
 Result<ScheduleSummary> run_schedule_alone(std::string_view name, const ScheduleShape& shape,
                                            const UnitStageCosts& costs);

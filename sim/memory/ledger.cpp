@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/lower_plan.hpp"
 #include "sim/memory/device_overhead.hpp"
@@ -330,8 +331,8 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
                 fmt::format("of a layer of {:.6g} parameters", f.largest_block));
             add("synchronisation buffers", f.sync_buffers, "of gradient_sync '" + plan.gradient_sync + "'");
             add("activations", f.activations,
-                fmt::format("{} microbatch(es) of this rank's stages in flight",
-                            profiles[static_cast<std::size_t>(r)].peak_in_flight));
+                counted(profiles[static_cast<std::size_t>(r)].peak_in_flight, "microbatch") +
+                    " of this rank's stages in flight");
             add("temporaries", f.transient, "largest layer at the peak's instruction");
             add("stashed weights", f.weight_stash, "older versions kept for backwards in flight");
         }

@@ -182,6 +182,24 @@ TEST(PlanFields, DerivedFieldsFollow) {
     EXPECT_EQ(differences.size(), 3U);  // tp, dp, microbatches
 }
 
+TEST(PlanFields, StagesStayOnTheSlowestDevicesOfAMixedCluster) {
+    gui::Setup setup = small_setup();
+    setup.cluster_text = R"({"schema": "trainwright/cluster", "version": 1, "name": "mixed",
+                             "groups": [{"node": "dgx-h100"}, {"node": "dgx-a100"}]})";
+    setup.fix = "pp=4,tp=1,cp=1,mbs=1,schedule=1f1b";
+    setup.top = 1;
+    const auto study = make_study(setup);
+    ASSERT_TRUE(study) << to_string(study.errors());
+    const auto found = search_plans(*study, setup, nullptr, {});
+    ASSERT_TRUE(found) << to_string(found.errors());
+    ASSERT_FALSE(found->plans.empty());
+    const auto changed = with_field(**study, found->plans.front().plan, "pp", "2");
+    ASSERT_TRUE(changed) << to_string(changed.errors());
+    EXPECT_EQ(changed->stages.at(0).node_group, 0);
+    EXPECT_EQ(changed->stages.at(1).node_group, 1);
+    EXPECT_TRUE(check_entry(**study, *changed).empty());
+}
+
 TEST(PlanFields, OfferedValuesAreJudged) {
     const auto study = make_study(small_setup());
     ASSERT_TRUE(study);

@@ -135,6 +135,19 @@ TEST(ClusterJson, IsReadFromAFile) {
     EXPECT_EQ(refused.error().context, path.string() + ": /groups");
 }
 
+// Only between pods is the fabric narrower.
+TEST(ClusterJson, OversubscriptionNeedsPods) {
+    Json document = parsed(kMixed);
+    EXPECT_TRUE(errors_of(document).empty());
+    document.erase("nodes_per_pod");
+    const Errors errors = errors_of(document);
+    ASSERT_EQ(errors.size(), 1U) << to_string(errors);
+    EXPECT_EQ(errors[0].context, "/oversubscription");
+    EXPECT_NE(errors[0].hint.find("add nodes_per_pod"), std::string::npos);
+    document["oversubscription"] = 1;
+    EXPECT_TRUE(errors_of(document).empty());
+}
+
 TEST(ClusterJson, ReportsAllErrorsWithTheirPointers) {
     Json document = parsed(kMixed);
     document["groups"][0]["node"] = "dgx-h10";

@@ -267,10 +267,10 @@ TEST(CheckPlan, FewerMicrobatchesThanStagesIdle) {  // pp 4, one microbatch: 75 
     const ParallelPlan plan = make_plan(graph, cluster, {.pp = 4}, 1);
     const PlanCheck ours = check_plan(graph, cluster, plan);
     EXPECT_TRUE(ours.errors.empty()) << text_of(ours);
-    EXPECT_TRUE(mentions(ours, "1 microbatches on 4 pipeline ranks idle 75.0 %")) << text_of(ours);
+    EXPECT_TRUE(mentions(ours, "1 microbatch on 4 pipeline ranks idles 75.0 %")) << text_of(ours);
     const Error error = only_error(check_plan(graph, cluster, plan, TargetFramework::Torchtitan));
     EXPECT_EQ(error.context, "training.local_batch_size");
-    EXPECT_EQ(error.hint, "microbatches 4, or pp 1");
+    EXPECT_EQ(error.hint, "training.local_batch_size 4, or pp 1");
 }
 
 TEST(CheckPlan, ZbVPlacesTwoStagesOnARank) {

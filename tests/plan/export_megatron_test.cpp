@@ -3,6 +3,7 @@
 #include <set>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "plan/frameworks/export/export_plan.hpp"
@@ -206,6 +207,59 @@ TEST(ExportMegatron, EveryFlagIsMegatrons) {
     for (const std::string& flag : written)
         EXPECT_TRUE(known.contains(flag)) << flag;
     EXPECT_GT(written.size(), 60U);
+}
+
+// NVIDIA/Megatron-LM#1754: the padded vocabulary, and so the model, changes with tp unless the divisor does.
+TEST(ExportMegatron, TheVocabularyStaysTheSameUnderAnotherTp) {
+    PlanDocument document = document_of("gpt2-small", "h100:8");
+    document.plan.seq_len = 1024;
+    set_mesh(document, {});
+    std::string text = exported(document, TargetFramework::Megatron);
+    EXPECT_TRUE(has_argument(text, "--make-vocab-size-divisible-by 6288")) << text;
+    EXPECT_NE(text.find("# vocabulary 50257 padded to 50304: 47 dummy rows\n"), std::string::npos) << text;
+    EXPECT_NE(
+        text.find("# --make-vocab-size-divisible-by 6288 pads to 50304 rows with tp 1, 2, 4 and 8 alike; "
+                  "128 would pad to 50304, 50432, 50688 and 51200: other models\n"),
+        std::string::npos)
+        << text;
+    for (const int tp : {1, 2, 4, 8})
+        EXPECT_EQ(padded_vocab(50257, 6288, tp), 50304) << tp;
+    for (const int tp : {2, 4}) {  // whatever the plan pads to
+        set_mesh(document, {.tp = tp});
+        const std::int64_t rows = padded_vocab(50257, 128, tp);
+        text = exported(document, TargetFramework::Megatron);
+        EXPECT_TRUE(has_argument(text, fmt::format("--make-vocab-size-divisible-by {}", rows / 8))) << text;
+    }
+    document.plan.vocab_divisor = 50304 / 8;  // keeps it by itself
+    text = exported(document, TargetFramework::Megatron);
+    EXPECT_EQ(text.find("alike"), std::string::npos) << text;
+    EXPECT_NE(exported(document, TargetFramework::Megatron).find("47 dummy rows"), std::string::npos);
+}
+
+// NVIDIA/Megatron-LM#1517 and #7162: with its own formats a sharded optimizer resumes under no other layout.
+TEST(ExportMegatron, ShardedOptimizersAreSavedForAnyLayout) {
+    PlanDocument document = document_of("llama3-8b", "h100:8");
+    set_mesh(document, {.tp = 2});
+    const auto has = [&](const char* line) {
+        return has_argument(exported(document, TargetFramework::Megatron), line);
+    };
+    EXPECT_FALSE(has("--ckpt-format torch_dist"));
+    document.plan.zero_stage = 1;
+    EXPECT_TRUE(has("--ckpt-format torch_dist"));
+    EXPECT_TRUE(has("--dist-ckpt-optim-fully-reshardable"));
+    document.plan.zero_stage = 3;  // Megatron-FSDP
+    EXPECT_TRUE(has("--ckpt-format fsdp_dtensor"));
+    EXPECT_FALSE(has("--dist-ckpt-optim-fully-reshardable"));
+}
+
+TEST(ExportMegatron, TheExpertMeshIsSaid) {  // NVIDIA-NeMo/Speech#14838
+    PlanDocument document = document_of("mixtral-8x7b", "h100:64");
+    set_mesh(document, {.pp = 2, .ep = 8});
+    const std::string text = exported(document, TargetFramework::Megatron);
+    EXPECT_NE(text.find("# experts: etp 1 * ep 8 * pp 2 = 16, which divides 64 ranks (4 expert replicas)\n"),
+              std::string::npos)
+        << text;
+    EXPECT_TRUE(has_argument(text, "--expert-tensor-parallel-size 1"));
 }
 
 TEST(ExportMegatron, WhatMegatronsKernelsDoNotSplit) {

@@ -1,5 +1,6 @@
 #include "plan/frameworks/export/export_plan.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -303,6 +304,23 @@ TEST(ExportPlan, TorchtitansExpertsLieWithinItsShards) {
     const auto made = export_plan(document, TargetFramework::Torchtitan, "job");
     ASSERT_FALSE(made);
     EXPECT_NE(to_string(made.errors()).find("experts spread over"), std::string::npos);
+}
+
+TEST(ExportPlan, FrameworksThatPadNothingAreSaidToPadNothing) {
+    PlanDocument document = document_of("llama3-8b", "h100:8");
+    set_mesh(document, {.tp = 8});
+    document.plan.sequence_parallel = false;
+    document.plan.zero_stage = 1;
+    const auto made = export_plan(document, TargetFramework::DeepSpeed, "job");
+    ASSERT_TRUE(made) << to_string(made.errors());
+    const std::string said =
+        "vocabulary 128256 padded to 129024: 768 dummy rows in the prediction, which deepspeed does not add";
+    EXPECT_NE(std::find(made->remarks.begin(), made->remarks.end(), said), made->remarks.end());
+    document.plan.vocab_divisor = 1;
+    const auto unpadded = export_plan(document, TargetFramework::DeepSpeed, "job");
+    ASSERT_TRUE(unpadded) << to_string(unpadded.errors());
+    for (const std::string& remark : unpadded->remarks)
+        EXPECT_EQ(remark.find("dummy"), std::string::npos) << remark;
 }
 
 TEST(ExportPlan, DeepSpeedIsNotToldWhatItWouldMiscount) {

@@ -144,6 +144,7 @@ TEST(FixSpec, RefusesWithTheNearestName) {
     EXPECT_EQ(refused("tp").message, "'tp' is not of the form key=value");
     EXPECT_EQ(refused("tp=2,").message, "'' is not of the form key=value");
     EXPECT_EQ(refused("tp=4,tp=8").message, "'tp' is given twice");
+    EXPECT_EQ(refused("tp=4,tp=8").hint, "tp=4|8");
     EXPECT_EQ(refused("mbs=8..1").hint, "mbs=1..8");
     EXPECT_EQ(refused("zero=4").message, "zero: '4' is not an integer from 0 to 3");
     for (const char* spec : {"tp=", "tp=0", "tp=-1", "tp=8x", "tp=1..", "tp=|8", "tp=99999999999999999999",

@@ -28,6 +28,7 @@ PlanDocument make_document() {
     document.plan.stages = uniform_partition(document.graph, 2, RecomputeMode::None);
     document.plan.microbatches = 4;
     document.plan.global_batch = 16;
+    document.plan.seq_len = document.graph.default_seq_len;
     return document;
 }
 

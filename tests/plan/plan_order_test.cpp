@@ -23,6 +23,7 @@ PlanDocument document_of(const std::string& schedule, int virtual_stages) {
     document.plan.stages = uniform_partition(document.graph, 4 * virtual_stages, RecomputeMode::None);
     document.plan.microbatches = 8;
     document.plan.global_batch = 16;
+    document.plan.seq_len = document.graph.default_seq_len;
     return document;
 }
 

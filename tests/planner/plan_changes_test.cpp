@@ -136,6 +136,36 @@ TEST(PlanChanges, KeepTheShareOfBlocksThatIsRecomputed) {
     }
 }
 
+// What is proposed lies where the plan's ranks lie: changes_of checks that every change is legal.
+TEST(PlanChanges, StayOnTheSlowestDevicesOfAMixedCluster) {
+    Cluster cluster = *load_cluster("h100:8");
+    cluster.groups.push_back(load_cluster("a100:8")->groups.front());
+    const auto environment = *make_environment(load_model("gpt2-xl")->graph, cluster);
+    ParallelPlan plan = plan_of(*environment, {4, 4, 1, 1, 1, 1}, 1, "1f1b");
+    assign_node_groups(cluster, plan);
+    const auto changes = changes_of(environment, plan);
+    const PlanChange* fewer = find(changes, "dp 4 -> 8, pp 4 -> 2");
+    ASSERT_NE(fewer, nullptr);
+    EXPECT_EQ(fewer->plan.stages.at(0).node_group, 0);
+    EXPECT_EQ(fewer->plan.stages.at(1).node_group, 1);
+}
+
+TEST(PlanChanges, WithoutEffectAreNotJudged) {
+    const auto environment = test::environment_of("gpt2-small", "a100:8");
+    const Simulator simulator(environment);
+    ParallelPlan plan = plan_of(*environment, {1, 1, 8, 1, 1, 1}, 1, "1f1b");
+    plan.mesh = {1, 1, 4, 2, 1, 1};  // tp 4, cp 2
+    plan.global_batch = plan.microbatches = 32;
+    const auto own = simulator.evaluate(plan);
+    ASSERT_TRUE(own) << to_string(own.errors());
+    for (const JudgedChange& judged : judge_changes(simulator, plan, TargetFramework::Trainwright)) {
+        const Evaluation& e = judged.evaluation;
+        EXPECT_FALSE(e.step_time == own->step_time && e.peak_device_bytes == own->peak_device_bytes &&
+                     e.fits == own->fits)
+            << judged.change.what;
+    }
+}
+
 TEST(PlanChanges, CarryRecomputationThatDiffersByStage) {
     const auto environment = test::environment_of("gpt2-xl", "a100:8");
     ParallelPlan plan = plan_of(*environment, {4, 2, 1, 1, 1, 1}, 1, "1f1b");

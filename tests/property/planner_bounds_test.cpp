@@ -1,4 +1,5 @@
 // Lower bounds against simulations of random plans: no bound exceeds what it bounds. Also how tight they are.
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -52,7 +53,9 @@ PlanRequest random_request(Prng& random, const Environment& environment) {
     request.constraints = test::every_schedule();
     request.global_batch = environment.cluster.devices() * test::pick<std::int64_t>(random, {1, 2, 3, 8});
     if (environment.graph.counts_tokens) request.seq_len = test::pick<std::int64_t>(random, {128, 512, 2048});
-    if (environment.graph.family == "bert" || environment.graph.name == "gpt2-tiny") request.seq_len = 128;
+    if (environment.graph.family == "bert") request.seq_len = 128;
+    if (environment.graph.family == "gpt")  // no longer than its learned positions
+        request.seq_len = std::min(request.seq_len, environment.graph.default_seq_len);
     ParallelPlan& base = request.base;
     base.overlap.grad_reduce = coin();
     base.overlap.param_gather = coin();

@@ -65,6 +65,11 @@ std::vector<std::string> megatron_model_arguments(const ModelConfig& config, std
 // Stages of a decoder as --pipeline-model-parallel-layout: "Et*7|(t*8|)*2t*7L".
 std::string megatron_layout(std::span<const int> blocks_per_stage, std::int64_t mtp_layers);
 
+// The divisor for a framework that pads the vocabulary to a multiple of it times tp: one with which tp 1, 2,
+// 4 and 8 all pad to the plan's rows, so that a run goes on under another tp; the plan's own where there is
+// none. What is padded, and what the divisor under `key` keeps, goes to `remarks`.
+std::int64_t export_vocab_divisor(const ExportInput& input, std::string_view key,
+                                  std::vector<std::string>& remarks);
 // The ranks among which ZeRO shards: zero_shard, or all dp * cp.
 int shard_ranks(const ParallelPlan& plan);
 // "# " before each line.

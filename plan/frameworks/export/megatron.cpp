@@ -35,7 +35,7 @@ bool fully_sharded(const ParallelPlan& plan) {
     return plan.zero_stage >= 2;
 }
 
-void add_mesh(const ExportInput& input, Arguments& out) {
+void add_mesh(const ExportInput& input, Arguments& out, std::vector<std::string>& remarks) {
     const ParallelPlan& plan = input.plan();
     const DeviceMesh& mesh = plan.mesh;
     out.value("--tensor-model-parallel-size", mesh.tp);
@@ -51,6 +51,11 @@ void add_mesh(const ExportInput& input, Arguments& out) {
             out.flag("--moe-enable-deepep");
             out.value("--moe-router-dtype", "fp32");  // DeepEP's weights of tokens
         }
+        // parallel_state.py: the world is a multiple of the product.
+        const int product = mesh.etp * mesh.ep * mesh.pp;
+        remarks.push_back(
+            fmt::format("experts: etp {} * ep {} * pp {} = {}, which divides {} ranks ({} expert replicas)",
+                        mesh.etp, mesh.ep, mesh.pp, product, mesh.devices(), mesh.devices() / product));
     }
     if (plan.sequence_parallel) out.flag("--sequence-parallel");
     if (plan.rank_order == "tp-cp-ep-pp-dp") out.flag("--use-tp-pp-dp-mapping");
@@ -83,6 +88,11 @@ void add_pipeline(const ExportInput& input, Arguments& out, std::vector<std::str
 
 void add_data_parallel(const ParallelPlan& plan, Arguments& out) {
     if (plan.zero_stage >= 1) out.flag("--use-distributed-optimizer");
+    if (plan.zero_stage == 1) {
+        // Of the optimizer's formats the one that another layout can read (NVIDIA/Megatron-LM, issue 7162).
+        out.value("--ckpt-format", "torch_dist");
+        out.flag("--dist-ckpt-optim-fully-reshardable");
+    }
     if (fully_sharded(plan)) {
         out.flag("--use-megatron-fsdp");
         out.value("--data-parallel-sharding-strategy",
@@ -158,11 +168,13 @@ void add_kernels(const ExportInput& input, Arguments& out, std::vector<std::stri
     out.value("--attention-dropout", dropout);
 }
 
-void add_batch(const ParallelPlan& plan, Arguments& out) {
+void add_batch(const ExportInput& input, Arguments& out, std::vector<std::string>& remarks) {
+    const ParallelPlan& plan = input.plan();
     out.value("--micro-batch-size", plan.microbatch);
     out.value("--global-batch-size", plan.global_batch);
     out.value("--seq-length", plan.seq_len);
-    out.value("--make-vocab-size-divisible-by", plan.vocab_divisor);
+    constexpr std::string_view kDivisor = "--make-vocab-size-divisible-by";
+    out.value(kDivisor, export_vocab_divisor(input, kDivisor, remarks));
     if (plan.optimizer == OptimizerKind::Adam) return;
     out.value("--optimizer", "sgd");
     out.value("--sgd-momentum", plan.optimizer == OptimizerKind::Sgd ? 0.0 : 0.9);
@@ -205,9 +217,9 @@ PlanExport export_megatron(const ExportInput& input) {
     } else {
         made.remarks.emplace_back("the model's own arguments are not known");
     }
-    add_mesh(input, parallel);
+    add_mesh(input, parallel, made.remarks);
     add_pipeline(input, parallel, made.remarks);
-    add_batch(plan, parallel);
+    add_batch(input, parallel, made.remarks);
     add_data_parallel(plan, parallel);
     add_precision(plan, parallel, made.remarks);
     add_recompute(plan, parallel);

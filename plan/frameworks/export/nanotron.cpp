@@ -11,6 +11,7 @@ PlanExport export_nanotron(const ExportInput& input) {
     PlanExport made;
     made.remarks.emplace_back(
         "the sections model.model_config, optimizer's learning rate, data and the rest are the run's own");
+    const std::int64_t divisor = export_vocab_divisor(input, "make_vocab_size_divisible_by", made.remarks);
     made.text = as_comments({"nanotron, main of 2026-04: " + input.title()}) + as_comments(made.remarks);
     made.text += "parallelism:\n";
     const auto line = [&made](std::string_view key, const auto& value) {
@@ -36,7 +37,7 @@ PlanExport export_nanotron(const ExportInput& input) {
                                                        : "  optimizer_factory:\n    name: sgd\n";
     made.text += "model:\n";
     line("dtype", plan.precision.compute == Precision::Fp32 ? "float32" : "bfloat16");
-    line("make_vocab_size_divisible_by", plan.vocab_divisor);
+    line("make_vocab_size_divisible_by", divisor);
     return made;
 }
 

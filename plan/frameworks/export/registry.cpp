@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <array>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "plan/frameworks/export/export_plan.hpp"
+#include "plan/padded_vocabulary.hpp"
 
 namespace tw {
 namespace {
@@ -27,6 +30,29 @@ std::string ExportInput::title() const {
                        summary(document.plan), document.cluster.devices());
 }
 
+std::int64_t export_vocab_divisor(const ExportInput& input, std::string_view key,
+                                  std::vector<std::string>& remarks) {
+    constexpr std::array kDegrees = {1, 2, 4, 8};
+    const ParallelPlan& plan = input.plan();
+    const std::int64_t own = plan.vocab_divisor, vocab = input.document.graph.vocab;
+    const std::int64_t rows = padded_vocab(input.document.graph, plan);
+    if (rows == 0) return own;
+    if (std::string sentence = padding_sentence(input.document.graph, plan); !sentence.empty())
+        remarks.push_back(std::move(sentence));
+    const auto keeps = [&](std::int64_t divisor) {
+        return std::all_of(kDegrees.begin(), kDegrees.end(),
+                           [&](int tp) { return padded_vocab(vocab, divisor, tp) == rows; }) &&
+               padded_vocab(vocab, divisor, plan.mesh.tp) == rows;
+    };
+    const std::int64_t common = std::lcm(kDegrees.back(), plan.mesh.tp);
+    if (keeps(own) || rows % common != 0 || !keeps(rows / common)) return own;
+    remarks.push_back(fmt::format(
+        "{} {} pads to {} rows with tp 1, 2, 4 and 8 alike; {} would pad to {}, {}, {} and {}: other models",
+        key, rows / common, rows, own, padded_vocab(vocab, own, 1), padded_vocab(vocab, own, 2),
+        padded_vocab(vocab, own, 4), padded_vocab(vocab, own, 8)));
+    return rows / common;
+}
+
 int shard_ranks(const ParallelPlan& plan) {
     return plan.zero_shard > 0 ? plan.zero_shard : plan.mesh.dp * plan.mesh.cp;
 }
@@ -48,6 +74,12 @@ Result<PlanExport> export_plan(const PlanDocument& document, TargetFramework tar
             load_model_text(model.is_string() ? model.get<std::string>() : model.dump(), document.model_name);
         const ModelConfig* config = loaded && loaded->config ? &*loaded->config : nullptr;
         PlanExport made = exporter.write({document, config, std::string(stem)});
+        const bool pads = target == TargetFramework::Megatron || target == TargetFramework::Nanotron;
+        if (const std::string padding = padding_sentence(document.graph, document.plan);
+            !pads && !padding.empty()) {
+            made.remarks.push_back(
+                fmt::format("{} in the prediction, which {} does not add", padding, to_string(target)));
+        }
         for (const std::string& warning : check.warnings)
             made.remarks.push_back(warning);
         return made;

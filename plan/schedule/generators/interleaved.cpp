@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "plan/schedule/generators/generators.hpp"
 
 namespace tw {
@@ -57,13 +58,13 @@ class Interleaved final : public ScheduleGenerator {
             error(fmt::format("a microbatch group of {} is smaller than the {} pipeline ranks", n, p),
                   "microbatch_group", fmt::format("microbatch_group {}", p));
         } else if (n > m) {
-            error(fmt::format("a microbatch group of {} is larger than the {} microbatches", n, m),
+            error(fmt::format("a microbatch group of {} is larger than the {}", n, counted(m, "microbatch")),
                   shape.microbatch_group > 0 ? "microbatch_group" : "microbatches",
                   m >= p ? fmt::format("microbatch_group {}", p) : fmt::format("microbatches {}", p));
         } else if (m % n != 0 && m % n < p) {
             const int below = m / n * n;
-            error(fmt::format("{} microbatches in groups of {} leave {}, fewer than the {} pipeline ranks", m,
-                              n, m % n, p),
+            error(fmt::format("{} in groups of {} leave {}, fewer than the {} pipeline ranks",
+                              counted(m, "microbatch"), n, m % n, p),
                   "microbatches", fmt::format("microbatches {} or {}", below, below + n));
         }
         return errors;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.hpp"
 #include "plan/schedule/generators/generators.hpp"
 
 namespace tw {
@@ -49,8 +50,8 @@ class PipeDream final : public ScheduleGenerator {
             if (together > shape.microbatches) break;
         }
         if (shape.microbatches % together != 0) {
-            error(fmt::format("{} microbatches cannot be dealt evenly to the replicas of every stage",
-                              shape.microbatches),
+            error(fmt::format("{} cannot be dealt evenly to the replicas of every stage",
+                              counted(shape.microbatches, "microbatch")),
                   "microbatches",
                   fmt::format("microbatches {}",
                               std::max<std::int64_t>(1, shape.microbatches / together) * together));
