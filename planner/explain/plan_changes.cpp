@@ -198,6 +198,17 @@ class ChangeList {
                    [](ParallelPlan& plan) -> bool& { return plan.overlap.tp; });
     }
 
+    void expert_dispatch() {
+        if (plan_.mesh.ep == 1) return;
+        using Dispatch = WorkShape::ExpertDispatch;
+        ParallelPlan changed = plan_;
+        changed.expert_dispatch =
+            plan_.expert_dispatch == Dispatch::AllToAll ? Dispatch::PerNode : Dispatch::AllToAll;
+        add(fmt::format("expert_dispatch {} -> {}", to_string(plan_.expert_dispatch),
+                        to_string(changed.expert_dispatch)),
+            std::move(changed));
+    }
+
     std::vector<PlanChange> take() { return std::move(changes_); }
 
   private:
@@ -270,6 +281,7 @@ std::vector<PlanChange> single_changes(const Simulator& simulator, const Paralle
     list.schedule();
     list.virtual_stages();
     list.switches();
+    list.expert_dispatch();
     return list.take();
 }
 

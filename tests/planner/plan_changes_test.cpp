@@ -78,6 +78,15 @@ TEST(PlanChanges, AreThoseThatThePlansFrameworkRuns) {
     EXPECT_EQ(framework_of(ParallelPlan{}), TargetFramework::Trainwright);
 }
 
+TEST(PlanChanges, ExpertsOfOtherNodesAreReachedByAMessageForEach) {
+    const auto environment = test::environment_of("mixtral-8x7b", "h100:16");
+    ParallelPlan plan = plan_of(*environment, {16, 1, 1, 1, 8, 1}, 1, "1f1b");
+    EXPECT_EQ(find(changes_of(environment, plan), "expert_dispatch"), nullptr);  // the executor has one way
+    plan.framework = "megatron";
+    plan.zero_stage = 1;
+    ASSERT_NE(find(changes_of(environment, plan), "expert_dispatch all-to-all -> per-node"), nullptr);
+}
+
 TEST(PlanChanges, ProposeNoScheduleWithoutAPipeline) {
     const auto environment = test::environment_of("gpt2-xl", "a100:8");
     for (const PlanChange& change :
