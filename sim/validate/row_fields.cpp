@@ -77,9 +77,10 @@ std::string words_of(const JsonObject& object, std::string_view key) {
 std::optional<bool> truth_of(const JsonObject& object, std::string_view key) {
     const std::string text = lower(words_of(object, key));
     if (text.empty()) return std::nullopt;
-    if (text == "0" || text == "0.0" || text == "none" || begins(text, "no") || begins(text, "false") ||
-        begins(text, "off") || begins(text, "disabled"))
-        return false;
+    static constexpr std::array<std::string_view, 8> kFalse = {"no",    "false",   "off",  "disabled",
+                                                               "eager", "unfused", "math", "standard"};
+    const auto is_false = [&](std::string_view word) { return begins(text, word); };
+    if (text == "0" || text == "0.0" || std::any_of(kFalse.begin(), kFalse.end(), is_false)) return false;
     static constexpr std::array<std::string_view, 8> kTrue = {"true",  "yes", "on",   "enabled",
                                                               "flash", "fa",  "sdpa", "cudnn"};
     const auto is_true = [&](std::string_view word) { return begins(text, word); };

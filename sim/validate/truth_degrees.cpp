@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "models/hardware/cluster.hpp"
+#include "sim/validate/row_words.hpp"
+#include "sim/validate/truth_plan.hpp"
 #include "sim/validate/truth_shapes.hpp"
 
 namespace tw {
@@ -14,6 +16,18 @@ constexpr double kMostBatch = 1e9;
 
 double of(const std::optional<int>& degree) {
     return degree.value_or(1);
+}
+
+// Data parallelism alone is what FSDP and DDP do unless a row says otherwise.
+void assume_data_parallel(TruthRow& row) {
+    const bool whole = row.zero_stage.value_or(stated_sharding(row).stage.value_or(0)) == 3;
+    const std::string framework = lower(row.framework);
+    if (!whole && !says_any(framework, {"ddp", "horovod"})) return;
+    for (auto* degree : {&row.tp, &row.pp}) {
+        if (*degree) continue;
+        *degree = 1;
+        row.assumed.push_back(degree == &row.tp ? "tp: 1" : "pp: 1");
+    }
 }
 
 // dp, tp and pp: the one that is absent is what the others leave of the GPUs; where they leave one GPU, all
@@ -58,6 +72,8 @@ void complete_batch(TruthRow& row) {
 }  // namespace
 
 void complete_degrees(TruthRow& row) {
+    complete_mesh(row);
+    assume_data_parallel(row);
     complete_mesh(row);
     divide_by_context(row);
     complete_batch(row);

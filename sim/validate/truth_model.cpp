@@ -252,7 +252,7 @@ Result<LayerGraph> graph_of(const TruthRow& row, const FrameworkDefaults& defaul
     const Kind kind = kind_of(m, assumed);
     // A dense family's name beside experts: their widths are not those that the row gives.
     const bool dense = m.family == "llama-dense" || m.family == "gpt-dense" || m.family == "bert";
-    if (dense && m.experts.value_or(0) > 0) return reason("widths of the experts missing");
+    if (dense && m.experts.value_or(0) > 1) return reason("widths of the experts missing");
     auto config = config_of(row, defaults, kind);
     if (!config) return config.errors();
     ModelConfig c = std::move(*config);

@@ -45,8 +45,13 @@ std::optional<std::pair<int, int>> layers_of(const std::string& text) {
 }
 
 bool denies(const std::string& text) {
-    for (const std::string_view word : {"none", "no ", "disabled", "without", "w/o"}) {
+    for (const std::string_view word :
+         {"none", "no ", "no-", "not ", "never", "disabled", "without", "w/o"}) {
         if (begins(text, word)) return true;
+    }
+    // "activation checkpointing: off"
+    for (const std::string_view word : {" none", " off", " no", " disabled", " false"}) {
+        if (text.ends_with(word)) return true;
     }
     return text == "no" || text == "off" || text == "false" || text == "0";
 }

@@ -52,6 +52,15 @@ std::string unreadable(const Error& error) {
     return key == std::string::npos ? error.message : error.context.substr(key + 1) + ": " + error.message;
 }
 
+// A figure that no device of the row can have held is not scored. Of 80 GB a driver reports 79.2 GiB.
+void leave_out_impossible_memory(const Device& device, ValidationRow& row) {
+    constexpr double kMostOfDevice = 1.05;
+    if (row.truth.memory_bytes <= kMostOfDevice * static_cast<double>(device.memory.value)) return;
+    row.assumed.push_back(
+        fmt::format("memory of {:.1f} GB: more than the device has, left out", row.truth.memory_bytes / 1e9));
+    row.truth.memory_bytes = 0;
+}
+
 ValidationRow predict_row(TruthRow truth) {
     ValidationRow row;
     row.truth = std::move(truth);
@@ -67,6 +76,7 @@ ValidationRow predict_row(TruthRow truth) {
     row.framework = c->plan.framework;
     row.plan = summary(c->plan);
     row.assumed = c->assumed;
+    leave_out_impossible_memory(c->cluster.groups.front().device, row);
     auto p = predict(*c, row.truth);
     if (!p) {
         row.reason = p.errors().front().message;

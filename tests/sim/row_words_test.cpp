@@ -38,6 +38,8 @@ TEST(RowFields, NumbersAndWordsChangePlaces) {
     EXPECT_EQ(row.sequence_parallel, true);
     EXPECT_DOUBLE_EQ(row.step_time_s, 1.5);
     EXPECT_EQ(row.zero_stage, 1);
+    EXPECT_EQ(row_with({{"flash_attention", "unfused"}}).flash_attention, false);
+    EXPECT_EQ(row_with({{"flash_attention", "FlashAttention-2"}}).flash_attention, true);
     EXPECT_EQ(refusal_of({{"tp", "many"}}), "expected a number, found \"many\"");
     EXPECT_EQ(case_of({{"precision", 16}}).plan.precision.compute, Precision::Fp16);
     EXPECT_EQ(row_with({{"float8", true}, {"precision", "bf16"}}).precision, "fp8");

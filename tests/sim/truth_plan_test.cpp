@@ -14,6 +14,9 @@ TEST(TruthDegrees, FollowFromTheOthers) {
     const Json alone = {{"gpus", 4}, {"dp", 4}, {"tp", nullptr}, {"pp", nullptr}};
     EXPECT_EQ(case_of(alone).plan.mesh, (DeviceMesh{4, 1, 1, 1}));
     EXPECT_EQ(refusal_of({{"tp", nullptr}, {"pp", nullptr}}), "tp missing");
+    const Json sharded = {{"fsdp", "FSDP"}, {"dp", nullptr}, {"tp", nullptr}, {"pp", nullptr}, {"gpus", 8}};
+    EXPECT_EQ(case_of(sharded).plan.mesh, (DeviceMesh{8, 1, 1, 1}));
+    EXPECT_EQ(case_of(sharded).assumed.front(), "tp: 1");
     // A throughput of each GPU counts GPUs that follow, too.
     const TruthRow row =
         row_with({{"gpus", nullptr}, {"iteration_time_s", nullptr}, {"tokens_per_s_per_gpu", 1024}});
@@ -70,7 +73,8 @@ TEST(TruthRecompute, PartsOfLayers) {
     EXPECT_EQ(first_stage("full, 24 of 24 layers"), Stage(RecomputeMode::Full, -1));
     EXPECT_EQ(first_stage("activation checkpointing"), Stage(RecomputeMode::Full, -1));
     EXPECT_EQ(first_stage("core attention"), Stage(RecomputeMode::Selective, -1));
-    EXPECT_EQ(first_stage("without"), Stage(RecomputeMode::None, -1));
+    for (const char* none : {"without", "no-recompute", "activation checkpointing: off"})
+        EXPECT_EQ(first_stage(none), Stage(RecomputeMode::None, -1)) << none;
     for (const char* part : {"partial", "every other layer", "full, 9 of 24 layers", "full, 3 of 12 layers"})
         EXPECT_NE(refusal_of({{"recompute", part}}), "") << part;
 }

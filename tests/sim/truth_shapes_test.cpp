@@ -174,6 +174,17 @@ TEST(Validate, EachDocumentIsASourceAndBadOnesAreListed) {
     std::filesystem::remove_all(folder);
 }
 
+TEST(Validate, MemoryBeyondTheDeviceIsNotScored) {
+    Json row = Json::parse(kMain)[0];
+    row["memory_gb"] = 95;
+    const std::string path = written(std::filesystem::path(testing::TempDir()) / "beyond" / "rows.json",
+                                     Json::array({row}).dump());
+    const ValidationReport report = validate({path}, false);
+    EXPECT_FALSE(report.rows.front().has_memory());
+    EXPECT_EQ(report.rows.front().assumed.back(), "memory of 102.0 GB: more than the device has, left out");
+    std::filesystem::remove_all(std::filesystem::path(path).parent_path());
+}
+
 // Eight rows of one group, launch-bound: a twentieth is one row, and the group does not fit.
 TEST(Validate, AtMostATwentiethCalibrates) {
     Json rows = Json::array();
