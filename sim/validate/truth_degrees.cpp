@@ -26,7 +26,7 @@ void assume_data_parallel(TruthRow& row) {
     for (auto* degree : {&row.tp, &row.pp}) {
         if (*degree) continue;
         *degree = 1;
-        row.assumed.push_back(degree == &row.tp ? "tp: 1" : "pp: 1");
+        row.assumed.emplace_back(degree == &row.tp ? "tp: 1" : "pp: 1");
     }
 }
 

@@ -1,8 +1,9 @@
 // Documents of measured rows: which shape each row has.
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "sim/validate/row_fields.hpp"
 #include "sim/validate/row_words.hpp"
@@ -54,33 +55,31 @@ Result<Json> parse_rows(std::string_view text, const std::string& path) {
 }
 
 // A key counts where it is null: "hardware": null is a row that states no hardware.
-bool has_all(const Json& item, std::initializer_list<const char*> keys) {
-    return std::all_of(keys.begin(), keys.end(), [&](const char* key) { return item.contains(key); });
+std::optional<TruthShape> shape_of(const Json& item) {
+    if (!item.is_object()) return std::nullopt;
+    if (item.contains("test") && (item.contains("args") || item.contains("golden")))
+        return TruthShape::Functional;
+    if (item.contains("step_s")) return TruthShape::SingleDevice;
+    const int parts = (item.contains("id") ? 1 : 0) + (item.contains("model") ? 1 : 0) +
+                      (item.contains("hardware") ? 1 : 0);
+    return parts >= 2 ? std::optional(TruthShape::Main) : std::nullopt;
 }
 
-TruthRow read_row(const Json& item, const std::string& pointer, std::size_t index, bool& known) {
+TruthRow row_of(const Json& item, TruthShape shape, const std::string& pointer, std::size_t index) {
     Errors errors;
     const JsonObject object(item, pointer, errors);
-    TruthRow row;
-    known = true;
-    if (!item.is_object()) {
-        known = false;
-    } else if (has_all(item, {"test", "args"}) || has_all(item, {"test", "golden"})) {
-        row = functional_row(object, errors);
-    } else if (has_all(item, {"step_s"})) {
-        row = single_row(object, errors, index);
-    } else if (has_all(item, {"hardware", "id"}) || has_all(item, {"hardware", "model"}) ||
-               has_all(item, {"id", "model"})) {
-        row = main_row(object, errors, index);
-    } else {
-        known = false;
-    }
-    if (!known) {
-        row.id = "#" + std::to_string(index);
-        errors = {Error{ErrorCode::Unreadable, "no shape of measured row that is known", pointer,
-                        "id and hardware; test and args; or step_s"}};
-    }
+    TruthRow row = shape == TruthShape::Functional     ? functional_row(object, errors)
+                   : shape == TruthShape::SingleDevice ? single_row(object, errors, index)
+                                                       : main_row(object, errors, index);
     row.errors = std::move(errors);
+    return row;
+}
+
+TruthRow unknown_row(const std::string& pointer, std::size_t index) {
+    TruthRow row;
+    row.id = "#" + std::to_string(index);
+    row.errors = {Error{ErrorCode::Unreadable, "no shape of measured row that is known", pointer,
+                        "id and hardware; test and args; or step_s"}};
     return row;
 }
 
@@ -102,9 +101,10 @@ Result<std::vector<TruthRow>> read_truth_text(std::string_view text, const std::
     std::vector<TruthRow> rows;
     bool any = json->empty();
     for (std::size_t i = 0; i < json->size(); ++i) {
-        bool known = false;
-        TruthRow row = read_row((*json)[i], path + "#/" + std::to_string(i), i, known);
-        any |= known;
+        const std::string pointer = path + "#/" + std::to_string(i);
+        const auto shape = shape_of((*json)[i]);
+        any |= shape.has_value();
+        TruthRow row = shape ? row_of((*json)[i], *shape, pointer, i) : unknown_row(pointer, i);
         row.file = file;
         rows.push_back(std::move(row));
     }

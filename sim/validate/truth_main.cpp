@@ -84,7 +84,7 @@ TruthRow main_row(const JsonObject& object, Errors& errors, std::size_t index) {
         read_hardware(JsonObject(*hardware, object.pointer("hardware"), errors), row);
     row.precision = lower(words_of(object, "precision"));
     if (truth_of(object, "float8").value_or(false) && !says_any(row.precision, {"fp8", "float8"})) {
-        row.assumed.push_back("float8: fp8");
+        row.assumed.emplace_back("float8: fp8");
         row.precision = "fp8";
     }
     row.framework = words_of(object, "framework");

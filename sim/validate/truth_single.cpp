@@ -23,7 +23,7 @@ void read_device(const JsonObject& object, Errors& errors, TruthRow& row) {
     }
     text = lower(text.substr(0, text.find(',')));
     if (text.empty()) {
-        row.assumed.push_back("hardware: 1x h200");
+        row.assumed.emplace_back("hardware: 1x h200");
         text = "h200";
     }
     const auto count = number_before(text, "x");
@@ -43,7 +43,7 @@ void read_precision(const JsonObject& object, TruthRow& row) {
         row.precision.begin(), row.precision.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
     if (row.precision.empty()) {
         row.precision = "bf16_autocast";
-        row.assumed.push_back("precision: bf16_autocast");
+        row.assumed.emplace_back("precision: bf16_autocast");
     } else if (!says_any(row.precision, {"autocast", "amp", "mixed", "32", "bf16_params"})) {
         row.assumed.push_back(fmt::format("precision \"{}\": autocast over fp32 parameters", row.precision));
     }
