@@ -7,7 +7,7 @@
 #include "models/hardware/cluster.hpp"
 #include "sim/validate/row_words.hpp"
 #include "sim/validate/truth_plan.hpp"
-#include "sim/validate/truth_shapes.hpp"
+#include "sim/validate/truth_shapes_json.hpp"
 
 namespace tw {
 namespace {

@@ -10,7 +10,7 @@
 #include "sim/validate/row_words.hpp"
 #include "sim/validate/truth_case.hpp"
 #include "sim/validate/truth_network.hpp"
-#include "sim/validate/truth_shapes.hpp"
+#include "sim/validate/truth_shapes_json.hpp"
 
 namespace tw {
 namespace {

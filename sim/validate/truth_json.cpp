@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "sim/validate/row_fields.hpp"
+#include "sim/validate/row_fields_json.hpp"
 #include "sim/validate/row_words.hpp"
-#include "sim/validate/truth_shapes.hpp"
+#include "sim/validate/truth_shapes_json.hpp"
 
 namespace tw {
 namespace {

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "models/hardware/cluster.hpp"
-#include "sim/validate/row_fields.hpp"
+#include "sim/validate/row_fields_json.hpp"
 #include "sim/validate/row_words.hpp"
-#include "sim/validate/truth_shapes.hpp"
+#include "sim/validate/truth_shapes_json.hpp"
 
 namespace tw {
 namespace {

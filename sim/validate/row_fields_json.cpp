@@ -1,4 +1,4 @@
-#include "sim/validate/row_fields.hpp"
+#include "sim/validate/row_fields_json.hpp"
 
 #include <algorithm>
 #include <array>
