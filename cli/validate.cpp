@@ -13,28 +13,33 @@ struct ValidateOptions {
     int worst = 0;
 };
 
+// Documents that could not be read, after the scores of the others.
+int unread(const ValidationReport& report, Console& console) {
+    return report.unread.empty() ? 0 : console.fail(report.unread);
+}
+
 int validate_files(const ValidateOptions& options, Console& console) {
-    const Result<ValidationReport> report = validate(options.files, !options.blind);
-    if (!report) return console.fail(report.errors());
+    const ValidationReport report = validate(options.files, !options.blind);
+    if (report.sources.empty() && !report.unread.empty()) return console.fail(report.unread);
     AblationReport ablation;
-    if (options.ablate) ablation = ablate(*report);
+    if (options.ablate) ablation = ablate(report);
     if (!options.svg.empty()) {
-        const Status written = console.write(options.svg, scatter_svg(*report));
+        const Status written = console.write(options.svg, scatter_svg(report));
         if (!written) return console.fail(written.errors());
     }
     if (!options.page.empty()) {
-        const std::string page = options.ablate ? ablation_page(ablation) : accuracy_page(*report);
+        const std::string page = options.ablate ? ablation_page(ablation) : accuracy_page(report);
         const Status written = console.write(options.page, page);
         if (!written) return console.fail(written.errors());
     }
-    if (options.svg == "-" || options.page == "-") return 0;
+    if (options.svg == "-" || options.page == "-") return unread(report, console);
     if (console.json) {
-        Json json = validation_to_json(*report);
+        Json json = validation_to_json(report);
         if (options.ablate) json["ablation"] = ablation_to_json(ablation);
         console.out_json(json);
-        return 0;
+        return unread(report, console);
     }
-    console.out_table(validation_table(*report));
+    console.out_table(validation_table(report));
     if (options.ablate) {
         console.out("\n");
         console.out_table(ablation_table(ablation));
@@ -44,14 +49,14 @@ int validate_files(const ValidateOptions& options, Console& console) {
     }
     if (options.rows || options.worst > 0) {
         console.out("\n");
-        console.out_table(worst_rows(*report, options.rows ? 0 : static_cast<std::size_t>(options.worst)));
+        console.out_table(worst_rows(report, options.rows ? 0 : static_cast<std::size_t>(options.worst)));
     }
-    for (const TextTable& table : {reasons_table(*report), assumptions_table(*report)}) {
+    for (const TextTable& table : {reasons_table(report), assumptions_table(report)}) {
         if (table.rows() == 0) continue;
         console.out("\n");
         console.out_table(table);
     }
-    return 0;
+    return unread(report, console);
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 namespace tw {
 
 // For each source, framework and GPU whose predictions depend on the host: fits the factor on a declared
-// subset, marks its rows and sets calibrated_step_time_s of all. Deterministic.
+// subset, marks its rows and sets calibrated_step_time_s of all. The subsets of one source hold at most a
+// twentieth of its rows with a time, or one row; where they do not suffice, kinds of fewer rows stay blind.
+// Deterministic.
 std::vector<Calibration> calibrate_hosts(std::vector<ValidationRow>& rows);
 
 // Relative standard deviation of a host's time after its factor was fitted: `errors` are the logarithms of

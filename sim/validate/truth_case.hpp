@@ -33,7 +33,9 @@ Result<const FrameworkDefaults*> framework_of(const TruthRow& row);
 // Whether the row says that each expert takes a padded capacity of tokens and drops the rest: a model's name
 // in a table of Megatron-Bridge's, "Qwen3_30B_a3B (tokendrop)".
 bool drops_tokens(const TruthModel& model);
-Result<LayerGraph> graph_of(const TruthRow& row, const FrameworkDefaults& defaults);
-Result<Cluster> cluster_of(const TruthRow& row, int devices);
+// `assumed` takes what was taken for granted, in the row's own words.
+Result<LayerGraph> graph_of(const TruthRow& row, const FrameworkDefaults& defaults,
+                            std::vector<std::string>* assumed = nullptr);
+Result<Cluster> cluster_of(const TruthRow& row, int devices, std::vector<std::string>* assumed = nullptr);
 
 }  // namespace tw

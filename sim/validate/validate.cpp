@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -50,6 +52,15 @@ std::string unreadable(const Error& error) {
     return key == std::string::npos ? error.message : error.context.substr(key + 1) + ": " + error.message;
 }
 
+// A figure that no device of the row can have held is not scored. Of 80 GB a driver reports 79.2 GiB.
+void leave_out_impossible_memory(const Device& device, ValidationRow& row) {
+    constexpr double kMostOfDevice = 1.05;
+    if (row.truth.memory_bytes <= kMostOfDevice * static_cast<double>(device.memory.value)) return;
+    row.assumed.push_back(
+        fmt::format("memory of {:.1f} GB: more than the device has, left out", row.truth.memory_bytes / 1e9));
+    row.truth.memory_bytes = 0;
+}
+
 ValidationRow predict_row(TruthRow truth) {
     ValidationRow row;
     row.truth = std::move(truth);
@@ -65,6 +76,7 @@ ValidationRow predict_row(TruthRow truth) {
     row.framework = c->plan.framework;
     row.plan = summary(c->plan);
     row.assumed = c->assumed;
+    leave_out_impossible_memory(c->cluster.groups.front().device, row);
     auto p = predict(*c, row.truth);
     if (!p) {
         row.reason = p.errors().front().message;
@@ -121,6 +133,48 @@ SourceScore score_source(const std::string& file, const std::vector<const Valida
     return s;
 }
 
+struct LabelledPath {
+    std::string path, label;
+};
+
+// The last `parts` parts of a path, the stem of its last one.
+std::string label_of(const std::filesystem::path& path, std::size_t parts) {
+    std::filesystem::path label = path.stem();
+    std::filesystem::path folder = path.parent_path();
+    for (; parts > 1 && !folder.filename().empty(); --parts, folder = folder.parent_path())
+        label = folder.filename() / label;
+    return label.generic_string();
+}
+
+// Each document once, with its stem for a name; stems that collide grow by their folders, and end in the name
+// with its extension where folders do not tell them apart.
+std::vector<LabelledPath> labelled(const std::vector<std::string>& paths) {
+    std::vector<LabelledPath> result;
+    std::vector<std::filesystem::path> known;
+    for (const std::string& path : paths) {
+        std::error_code error;
+        std::filesystem::path whole = std::filesystem::weakly_canonical(path, error);
+        if (error) whole = path;
+        if (std::find(known.begin(), known.end(), whole) != known.end()) continue;
+        known.push_back(std::move(whole));
+        result.push_back({path, ""});
+    }
+    const auto unique = [&](std::size_t i, std::size_t parts) {
+        for (std::size_t k = 0; k < known.size(); ++k) {
+            if (k != i && label_of(known[k], parts) == label_of(known[i], parts)) return false;
+        }
+        return true;
+    };
+    constexpr std::size_t kMostParts = 16;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+        std::size_t parts = 1;
+        while (parts < kMostParts && !unique(i, parts))
+            ++parts;
+        result[i].label = parts < kMostParts ? label_of(known[i], parts) : known[i].generic_string();
+    }
+    return result;
+}
+
 }  // namespace
 
 std::vector<std::vector<std::size_t>> find_sweeps(const std::vector<ValidationRow>& rows) {
@@ -142,17 +196,9 @@ std::vector<std::vector<std::size_t>> find_sweeps(const std::vector<ValidationRo
     return sweeps;
 }
 
-Result<ValidationReport> validate(const std::vector<std::string>& paths, bool calibrate) {
-    ValidationReport report;
-    std::vector<std::string> files;
-    for (const std::string& path : paths) {
-        auto truth = read_truth(path);
-        if (!truth) return truth.errors();
-        if (!truth->empty()) files.push_back(truth->front().file);
-        for (TruthRow& row : *truth)
-            report.rows.push_back(predict_row(std::move(row)));
-    }
-    if (calibrate) report.calibrations = calibrate_hosts(report.rows);
+namespace {
+
+void score_sources(const std::vector<std::string>& files, ValidationReport& report) {
     const std::vector<std::vector<std::size_t>> sweeps = find_sweeps(report.rows);
     for (const std::string& file : files) {
         std::vector<const ValidationRow*> rows;
@@ -172,6 +218,27 @@ Result<ValidationReport> validate(const std::vector<std::string>& paths, bool ca
         score.kendall_tau = kendall_tau(groups);
         report.sources.push_back(std::move(score));
     }
+}
+
+}  // namespace
+
+ValidationReport validate(const std::vector<std::string>& paths, bool calibrate) {
+    ValidationReport report;
+    std::vector<std::string> files;
+    for (const auto& [path, label] : labelled(paths)) {
+        auto truth = read_truth(path);
+        if (!truth) {
+            report.unread.insert(report.unread.end(), truth.errors().begin(), truth.errors().end());
+            continue;
+        }
+        if (!truth->empty()) files.push_back(label);
+        for (TruthRow& row : *truth) {
+            row.file = label;
+            report.rows.push_back(predict_row(std::move(row)));
+        }
+    }
+    if (calibrate) report.calibrations = calibrate_hosts(report.rows);
+    score_sources(files, report);
     return report;
 }
 

@@ -1,9 +1,9 @@
 // Predictions scored on measured training runs.
 //
 // Blind: constants of the hardware profiles alone. Calibrated: the host's time per dispatched operation, one
-// factor a framework and kind of GPU, fitted on a declared subset of a source's rows (at least one, else 5 %,
-// whole groups of equal layers, hidden, tp, pp and microbatch) that the calibrated score leaves out. No other
-// parameter is ever fitted to a training run.
+// factor a framework and kind of GPU, fitted on a declared subset of a source's rows (of all that have a time
+// at most 5 %, or one; whole groups of equal layers, hidden, tp, pp and microbatch where they fit) that the
+// calibrated score leaves out. No other parameter is ever fitted to a training run.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct ValidationRow {
     std::string reason;                // why it was not
     std::string framework;             // the table's row
     std::string plan;                  // its summary
-    std::vector<std::string> assumed;  // words of the row that nobody knows, and what was taken
+    std::vector<std::string> assumed;  // what the row does not say, or in words that nobody knows
     Prediction blind;
     double calibrated_step_time_s = 0;  // that of `blind` where nothing was calibrated
     double calibrated_sigma_s = 0;      // likewise
@@ -59,6 +59,7 @@ struct SourceScore {
 
 struct ValidationReport {
     std::vector<SourceScore> sources;  // in the order of the paths
+    Errors unread;                     // documents that could not be read: one error or more each
     std::vector<ValidationRow> rows;
     std::vector<Calibration> calibrations;
 };
@@ -68,6 +69,8 @@ inline constexpr int kSweepRows = 4;
 // Indices of rows, each list one sweep.
 std::vector<std::vector<std::size_t>> find_sweeps(const std::vector<ValidationRow>& rows);
 
-Result<ValidationReport> validate(const std::vector<std::string>& paths, bool calibrate = true);
+// A document given twice counts once; of documents of one stem each is a source of its own. Those that cannot
+// be read are listed beside the scores of the others.
+ValidationReport validate(const std::vector<std::string>& paths, bool calibrate = true);
 
 }  // namespace tw

@@ -66,6 +66,9 @@ Json validation_to_json(const ValidationReport& report) {
     json["sources"] = Json::array();
     for (const SourceScore& s : report.sources)
         json["sources"].push_back(source_to_json(s));
+    json["unread"] = Json::array();
+    for (const Error& error : report.unread)
+        json["unread"].push_back({{"file", error.context}, {"reason", error.message}});
     json["rows"] = Json::array();
     for (const ValidationRow& row : report.rows)
         json["rows"].push_back(row_to_json(row));

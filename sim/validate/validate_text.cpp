@@ -120,7 +120,7 @@ TextTable assumptions_table(const ValidationReport& report) {
         for (const std::string& words : row.assumed)
             counts.add(row.truth, words);
     }
-    return counts.table("Words that are not known, and what was taken");
+    return counts.table("Taken for granted");
 }
 
 std::string accuracy_page(const ValidationReport& report) {
@@ -161,7 +161,7 @@ std::string accuracy_page(const ValidationReport& report) {
     }
     page += "\n## Not compared\n\n" + reasons_table(report).render(TableFormat::Markdown);
     if (const TextTable words = assumptions_table(report); words.rows() > 0)
-        page += "\n## Words not known\n\n" + words.render(TableFormat::Markdown);
+        page += "\n## Taken for granted\n\n" + words.render(TableFormat::Markdown);
     page += "\n## Frameworks' defaults\n\n";
     TextTable facts({"Framework", "What", "Value", "Source"});
     for (const FrameworkDefaults* d : frameworks()) {

@@ -15,6 +15,7 @@
 #include "sim/validate/calibrate.hpp"
 #include "sim/validate/validate_json.hpp"
 #include "sim/validate/validate_text.hpp"
+#include "tests/sim/measured_rows.hpp"
 
 namespace tw {
 namespace {
@@ -44,13 +45,6 @@ TEST(Score, KendallCountsPairsWithinGroupsOnly) {
     EXPECT_FALSE(kendall_tau(tied).has_value());
 }
 
-constexpr const char* kMain = R"([{"id": "a", "source": "s", "status": "ok", "unit": "iteration",
-  "model": {"name": "GPT", "family": "gpt-dense", "layers": 24, "hidden": 1024, "heads": 16, "vocab": 50257, "seq_len": 1024},
-  "precision": "fp16", "hardware": {"gpu": "A100", "gpu_mem_gb": 80, "gpus_per_node": 8, "inter_node": "4x HDR 200 Gb/s"},
-  "gpus": 16, "dp": 4, "tp": 2, "pp": 2, "micro_batch": 2.0, "global_batch": 64, "recompute": "full",
-  "framework": "Megatron-LM", "iteration_time_s": 1.0, "memory_gb": 10, "memory_kind": "GiB, torch max allocated"},
- {"id": "b", "model": {"name": "GPT", "family": "gpt-dense"}, "hardware": {"gpu": "A100"}, "framework": "Megatron-LM"}])";
-
 TEST(Truth, MainSchemaBecomesAPlan) {
     const auto rows = read_truth_text(kMain, "runs/small.json");
     ASSERT_TRUE(rows) << to_string(rows.errors());
@@ -72,15 +66,6 @@ TEST(Truth, MainSchemaBecomesAPlan) {
     const auto refused = make_case((*rows)[1]);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.errors().front().message, "layers missing");
-}
-
-// The row of kMain with fields put in place of its own.
-TruthRow row_with(const Json& changes) {
-    Json document = Json::parse(kMain);
-    document[0].merge_patch(changes);
-    const auto rows = read_truth_text(document.dump(), "x.json");
-    EXPECT_TRUE(rows) << to_string(rows.errors());
-    return rows->front();
 }
 
 TEST(Truth, ThroughputAndMicrobatchesSayTimeAndBatch) {
@@ -158,8 +143,7 @@ TEST(Truth, UnreadableFieldsAreNamed) {
         EXPECT_TRUE(write_text_file(path.string(), document.dump()));
         const auto report = validate({path.string()}, false);
         std::filesystem::remove(path);
-        EXPECT_TRUE(report);
-        return report->rows.front().reason;
+        return report.rows.front().reason;
     };
     EXPECT_EQ(reason({{"unit", "layerr"}}), "unit: unknown unit 'layerr'");
     EXPECT_EQ(reason({{"hardware", {{"gpus_per_node", 0}}}}),
@@ -273,8 +257,8 @@ TEST(Ablate, WhatTheHostDoesBesideLayersTakesTime) {
     const std::string path = testing::TempDir() + "ablated_host.json";
     std::ofstream(path) << kMain;
     const auto report = validate({path}, false);
-    ASSERT_TRUE(report) << to_string(report.errors());
-    const AblationReport ablation = ablate(*report);
+    ASSERT_TRUE(report.unread.empty()) << to_string(report.unread);
+    const AblationReport ablation = ablate(report);
     int seen = 0;
     for (const AblationResult& result : ablation.results) {
         if (result.name != "the host beside layers") continue;
@@ -288,9 +272,9 @@ TEST(Ablate, EachSwitchMovesWhatItNames) {
     const std::string path = testing::TempDir() + "ablated_runs.json";
     std::ofstream(path) << with_large_microbatches();
     const auto report = validate({path}, false);
-    ASSERT_TRUE(report) << to_string(report.errors());
+    ASSERT_TRUE(report.unread.empty()) << to_string(report.unread);
     const std::size_t known = frameworks().size();
-    const AblationReport ablation = ablate(*report);
+    const AblationReport ablation = ablate(report);
     EXPECT_EQ(frameworks().size(), known);  // variants are not listed
     ASSERT_EQ(ablation.base.size(), 1u);
     const double base = ablation.base.front().time.bias;
@@ -320,27 +304,27 @@ TEST(Validate, PublishedRows) {
     const std::string folder = TW_SOURCE_DIR "/../shared/truth/";
     if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no measured training runs at " << folder;
     const auto report = validate({folder + "korthikanti_mtnlg.json", folder + "h200_single.json"}, false);
-    ASSERT_TRUE(report) << to_string(report.errors());
-    ASSERT_EQ(report->sources.size(), 2u);
-    const SourceScore& kor = report->sources[0];
+    ASSERT_TRUE(report.unread.empty()) << to_string(report.unread);
+    ASSERT_EQ(report.sources.size(), 2u);
+    const SourceScore& kor = report.sources[0];
     EXPECT_EQ(kor.rows, 26);
     EXPECT_EQ(kor.compared, 17);
     EXPECT_LT(kor.time_blind.median_ape, 0.05);
     EXPECT_EQ(kor.memory.compared, 0);  // analytic figures are not measurements
     // Eager PyTorch under autocast: the ledger's addends are those of the allocator.
-    for (const ValidationRow& row : report->rows) {
+    for (const ValidationRow& row : report.rows) {
         const bool exact = row.framework == "pytorch" && row.truth.recompute == "none" &&
                            row.truth.model.document.empty() && !row.truth.model.family.empty();
         if (!exact || !row.has_memory()) continue;
         EXPECT_NEAR(row.blind.memory_bytes / row.truth.memory_bytes, 1.0, 0.01) << row.truth.id;
     }
-    const Json json = validation_to_json(*report);
+    const Json json = validation_to_json(report);
     EXPECT_EQ(json["sources"][0]["file"], "korthikanti_mtnlg");
     EXPECT_TRUE(json["sources"][0]["memory"]["mape"].is_null());
-    EXPECT_EQ(json["rows"].size(), report->rows.size());
-    EXPECT_NE(scatter_svg(*report).find("h200_single"), std::string::npos);
-    EXPECT_NE(accuracy_page(*report).find("| korthikanti_mtnlg"), std::string::npos);
-    EXPECT_EQ(validation_table(*report).rows(), 2u);
+    EXPECT_EQ(json["rows"].size(), report.rows.size());
+    EXPECT_NE(scatter_svg(report).find("h200_single"), std::string::npos);
+    EXPECT_NE(accuracy_page(report).find("| korthikanti_mtnlg"), std::string::npos);
+    EXPECT_EQ(validation_table(report).rows(), 2u);
 }
 
 }  // namespace
