@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +25,13 @@ std::string escaped(const std::string& text) {
         out += c == '\n' ? ' ' : c;
     }
     return out;
+}
+
+// The format's words for what is no number.
+std::string value_text(double value) {
+    if (std::isnan(value)) return "NaN";
+    if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+    return fmt::format("{}", value);
 }
 
 }  // namespace
@@ -80,7 +88,7 @@ std::string prometheus_text(const StepResult& step, const std::string& labels) {
     std::string text;
     const auto add = [&](const Gauge& gauge, const char* type) {
         text += fmt::format("# HELP {0} {1}\n# TYPE {0} {4}\n{0}{2} {3}\n", gauge.name, gauge.help, labels,
-                            gauge.value, type);
+                            value_text(gauge.value), type);
     };
     for (const Gauge& gauge : gauges)
         add(gauge, "gauge");

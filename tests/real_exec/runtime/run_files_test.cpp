@@ -132,6 +132,8 @@ TEST(RunFiles, FiguresForDashboards) {
                         "trainwright_skipped_steps_total{plan=\"pp2\"} 3\n"),
               std::string::npos)
         << fp16;
+    step.grad_norm = -std::numeric_limits<double>::quiet_NaN();  // of a step that overflowed
+    EXPECT_NE(prometheus_text(step, "").find("trainwright_gradient_norm NaN\n"), std::string::npos);
     const std::string line = step_to_json_line(step);
     EXPECT_NE(line.find("\"peak_allocated_bytes\":3000"), std::string::npos) << line;
     EXPECT_NE(line.find("\"skipped_steps\":3"), std::string::npos) << line;
