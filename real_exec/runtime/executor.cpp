@@ -71,7 +71,8 @@ Status Executor::build() {
     auto groups = Groups::create(transport_, layout_, schedule_,
                                  {.replica_norms = steps_alone(method_),
                                   .shard = plan_.zero_shard,
-                                  .layer_by_layer = plan_.zero_stage > 1});
+                                  .layer_by_layer = plan_.zero_stage > 1,
+                                  .experts = graph_.experts > 0});
     if (!groups) return groups.errors();
     groups_ = std::move(*groups);
     lanes_ = std::make_unique<Lanes>(transport_, clock_, *this, who_, options_.watchdog_s);

@@ -89,7 +89,7 @@ void Executor::before_enqueue(const Instruction& in) {
             if (partials_summed_[s][b] != 0) continue;
             if (gradients && buckets[b].chunk != static_cast<int>(in.part)) continue;
             partials_summed_[s][b] = 1;
-            reduce_tp_partials(*states_[s], buckets[b], *groups_.tp_grad, *lanes_);
+            reduce_tp_partials(*states_[s], buckets[b], *groups_.tp, *lanes_);
         }
     }
 }

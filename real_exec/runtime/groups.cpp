@@ -47,7 +47,6 @@ Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, co
     if (options.replica_norms && layout.replica.size() < everyone.size())
         make(groups.replica_norm, "norm", layout.replica);
     make(groups.tp, "tp", layout.tp);
-    make(groups.tp_grad, "tp gradients", layout.tp);
     make(groups.ep, "ep", layout.ep);
     const auto replicas = [&](std::unique_ptr<Communicator>& into, Cut& cut, const std::string& name,
                               const std::vector<int>& group) {
@@ -57,7 +56,7 @@ Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, co
         make(cut.shard, name + " shards", layout.part_of(group, of));
         make(cut.copies, name + " shards", layout.copies_in(group, of));
     };
-    const bool experts = layout.edp != layout.dp;
+    const bool experts = options.experts && layout.edp != layout.dp;
     replicas(groups.dp, groups.dp_cut, "dp", layout.dp);
     if (experts) replicas(groups.edp, groups.edp_cut, "edp", layout.edp);
     if (options.layer_by_layer) {

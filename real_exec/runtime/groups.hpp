@@ -24,13 +24,13 @@ struct ShardGroups {
 struct Groups {
     // Loss, traces, and GradNorm's lane: a step's norm is known before its loss is sent out.
     std::unique_ptr<Communicator> world;
-    std::unique_ptr<Communicator>
-        replica_norm;                       // this rank's replica of the model; null where norms are of all
-    std::unique_ptr<Communicator> tp, ep;   // the layers'
-    std::unique_ptr<Communicator> tp_grad;  // gradients that are partial over tp
+    // Of norms, where each replica of the model has its own; null where norms are of all.
+    std::unique_ptr<Communicator> replica_norm;
+    // The layers'; the host's sums of gradients that are partial over tp, too, between layers and steps.
+    std::unique_ptr<Communicator> tp, ep;
     std::unique_ptr<Communicator> pipeline;
     // Of instructions, and of the layer-by-layer traffic of ZeRO-2 and 3 (null without it). Those of experts
-    // are null where they are the dense ones.
+    // are null where there are none, or they are the dense ones.
     std::unique_ptr<Communicator> dp, edp;
     std::unique_ptr<Communicator> layer_dp, layer_edp;
     // The parts of those where a plan shards over less than all replicas; null elsewhere.
@@ -49,6 +49,7 @@ struct Groups {
         bool replica_norms = false;   // each replica of the model has a norm of its own
         int shard = 0;                // ranks that a sharded state spans; 0: all replicas
         bool layer_by_layer = false;  // ZeRO-2 and 3
+        bool experts = false;         // the model has some
     };
     static Result<Groups> create(Transport& transport, const RankLayout& layout, const Schedule& schedule,
                                  const Options& options);

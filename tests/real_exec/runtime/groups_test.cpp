@@ -66,11 +66,18 @@ TEST(Groups, OpenWhatThePlanUses) {
     setup.family = Family::Moe;
     setup.tied = false;
     setup.mesh.ep = 2;
-    const Made experts = make(setup, {.layer_by_layer = true});
+    const Made experts = make(setup, {.layer_by_layer = true, .experts = true});
     EXPECT_EQ(experts.names, (Names{"dp", "dp layer by layer", "edp", "edp layer by layer", "ep", "world"}));
     EXPECT_EQ(&experts.groups.replicas(0, true), experts.groups.edp.get());
     EXPECT_EQ(experts.groups.layer_shards(true).shard, experts.groups.layer_edp.get());
     EXPECT_EQ(experts.groups.layer_shards(false).shard, experts.groups.layer_dp.get());
+}
+
+TEST(Groups, OfTensorParallelRanks) {
+    RunSetup setup;
+    setup.mesh.tp = 2;
+    setup.mesh.dp = 2;
+    EXPECT_EQ(make(setup, {}).names, (Names{"dp", "tp", "world"}));
 }
 
 // Replicas that step by themselves have norms of their own.
