@@ -17,7 +17,7 @@ int check(const CheckOptions& options, Console& console) {
     if (!target) return console.fail(target.errors());
     PlanCheck result = check_plan(plan->graph, plan->cluster, plan->plan, *target);
     // A plan of ours may be legal and simulated beyond what the executor runs.
-    if (options.framework == "trainwright") {
+    if (result.errors.empty() && options.framework == "trainwright") {
         for (const std::string& part : executor_verdict()(plan->graph, plan->plan))
             result.warnings.push_back("trainwright run does not run it: " + part);
     }

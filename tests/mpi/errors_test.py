@@ -19,10 +19,10 @@ class Errors:
         self.folder, self.trainwright, self.rank = folder, bin_folder / "trainwright", bin_folder / "trainwright-exec"
         self.cases = 0
 
-    def plan(self, name, fix, *words, model="gpt2-tiny"):
+    def plan(self, name, fix, *words, model="gpt2-tiny", cluster="cpu:2", precision="fp32"):
         path = self.folder / name
-        subprocess.run([self.trainwright, "plan", "--model", model, "--cluster", "cpu:2", "--global-batch", "4",
-                        "--seq-len", "32", "--precision", "fp32", "--fix", fix, "-o", path, *words],
+        subprocess.run([self.trainwright, "plan", "--model", model, "--cluster", cluster, "--global-batch", "4",
+                        "--seq-len", "32", "--precision", precision, "--fix", fix, "-o", path, *words],
                        check=True, stdout=subprocess.DEVNULL)
         return path
 
@@ -48,6 +48,7 @@ class Errors:
                 sys.exit(f"{what}: '{text}' is not said\n{told[-3000:]}")
         if "internal error" in told or "CHECK(" in told:
             sys.exit(f"{what}: an invariant broke\n{told[-3000:]}")
+        return told
 
     def run(self, what, plan, options, code, *said):
         steps = [] if "--steps" in options else ["--steps", "6"]
@@ -117,6 +118,17 @@ def main():
         errors.run("a NaN where nothing flushes", stream, ["--inject", "nan:rank=1,step=2"], 1, "rank 1", "is not finite",
                    "step 2:")
         errors.run("a fault after the last step", pipeline, ["--inject", "kill:rank=1,step=9"], 2, "step 9 is not there")
+        half = errors.plan("half.json", "dp=2,zero=1", cluster="h100:2", precision="fp16")
+        errors.run("steps that overflow fp16", half, ["--steps", "2", "--loss-scale", "1e9"], 0, "overflow, not updated",
+                   "the gradient of 2 of 2 steps overflowed fp16")
+        long = errors.plan("long.json", "cp=2", cluster="h100:2")
+        errors.ends("a plan that is legal and not run", [errors.trainwright, "check", long], 0,
+                    "trainwright run does not run it: /plan/mesh/cp: the executor has no context parallelism")
+        module = folder / "no-module.so"
+        told = errors.ends("no CUDA", ["env", f"TRAINWRIGHT_CUDA_MODULE={module}", errors.trainwright, "run", replicas,
+                                       "--backend", "cuda"], 1, "no CUDA module")
+        if told.count("no CUDA module") != 1:
+            sys.exit(f"every rank says that CUDA is missing\n{told}")
         errors.stopped("a rank that never starts", replicas, "rank 0 has not met the others for 4 s: still in MPI_Init")
 
         errors.unlike("data that rank 1 cannot read", replicas, [], ["--data", folder / "missing.txt"], 5, "rank 1",
