@@ -128,13 +128,15 @@ int launch(const Command& command, LaunchCommandOptions& options, Console& conso
     if (const Errors cannot = what_cannot_run(*plan, options.flags.plan); !cannot.empty())
         return console.fail(cannot);
     keep(without_effect(command, options.flags, plan->plan));
-    keep(absent_ranks(trained->faults, world_size(plan->plan)));
+    keep(absent_faults(trained->faults, world_size(plan->plan), trained->steps));
     if (!errors.empty()) return console.fail(errors);
 
     file.target = options.target == "slurm"    ? LaunchTarget::Slurm
                   : options.target == "mpirun" ? LaunchTarget::Mpirun
                                                : LaunchTarget::MpiJob;
     file.words = given_words(options.flags);
+    file.on_processors = options.flags.backend == "cpu";
+    if (file.on_processors && file.cpus_per_task == 0) file.cpus_per_task = trained->threads;
     // Where a topology tells which devices are next to a network port, the ranks that leave a node run on
     // those.
     const RankDevices placed = rank_devices(plan->plan, plan->cluster);
@@ -184,7 +186,9 @@ void define_launch(Command& command) {
     command.text("--env", options.environment, "NAME=VALUE,...",
                  "environment of the ranks, such as NCCL_DEBUG=INFO");
     command.integer("--cpus-per-task", file.cpus_per_task, 1, 1024, "N",
-                    "processors of a rank; 1 where ranks run on processors, else the cluster's own");
+                    "processors of a rank; --threads where ranks run on processors, else the cluster's own");
+    command.text("--mpi", file.mpi, "TYPE",
+                 "slurm: what of srun's --mpi list the cluster's MPI was built for; pmix where not given");
     command.text("--partition", file.partition, "NAME", "slurm");
     command.text("--account", file.account, "NAME", "slurm");
     command.text("--time", file.time_limit, "TIME", "slurm: the job's time limit, such as 02:00:00");
@@ -192,7 +196,7 @@ void define_launch(Command& command) {
     command.text("--image", file.image, "IMAGE",
                  "mpijob: a container with trainwright-exec and Open MPI; needed there");
     command.text("--namespace", file.name_space, "NAME", "mpijob");
-    for (const char* of_slurm : {"--partition", "--account", "--time", "--submit"})
+    for (const char* of_slurm : {"--mpi", "--partition", "--account", "--time", "--submit"})
         command.needs(of_slurm, "--to", "slurm");
     command.needs("--hostfile", "--to", "mpirun");
     for (const char* of_mpijob : {"--image", "--namespace"})

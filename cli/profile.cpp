@@ -32,6 +32,11 @@ struct ProfileOptions {
     ProfileDiffFlags diff;
 };
 
+// A fit that found none ends a little above zero.
+std::string latency_text(double seconds) {
+    return format_duration(seconds < 1e-12 ? 0 : seconds);
+}
+
 // One line of the profile: what was fitted, where it holds and how well.
 struct Part {
     std::string part, name, figures, range;
@@ -83,11 +88,10 @@ std::vector<Part> parts_of(const HardwareProfile& p) {
                          format_rate(e.curve.rate * 128 / (128 + e.curve.narrow), "FLOP/s")),
              fmt::format("sequence {}, head {}", size_range(e.seq), size_range(e.head_dim)), &e.fit});
     }
-    parts.push_back(
-        {"memory", "copy",
-         fmt::format("{}, cache {}, latency {}", format_rate(p.memory.bandwidth, "B/s"),
-                     format_rate(p.memory.l2_bandwidth, "B/s"), format_duration(p.memory.latency_s)),
-         "", &p.memory_fit});
+    parts.push_back({"memory", "copy",
+                     fmt::format("{}, cache {}, latency {}", format_rate(p.memory.bandwidth, "B/s"),
+                                 format_rate(p.memory.l2_bandwidth, "B/s"), latency_text(p.memory.latency_s)),
+                     "", &p.memory_fit});
     for (const MemoryEntry& e : p.memory_ops) {
         parts.push_back({"memory", fmt::format("{}{}", to_string(e.kind), e.backward ? " backward" : ""),
                          fmt::format("{} of the copy", format_percent(e.efficiency, 0)), "", &e.fit});
@@ -267,7 +271,8 @@ int measure_profile(const ProfileOptions& options, Console& console) {
                       : cores <= kMostRanks / 2 && cores > 1 ? 2 * cores
                                                              : std::min(cores, kMostRanks);
     const auto began = std::filesystem::file_time_type::clock::now();
-    const auto ended = start_ranks(ranks, profile_words(flags), {.binary = "trainwright-profile"});
+    const auto ended =
+        start_ranks(ranks, profile_words(flags), {.binary = "trainwright-profile", .end_when_asked = true});
     if (!ended) return console.fail(ended.errors());
     // mpirun calls an interruption a failure: what was measured is written all the same.
     const auto written =
@@ -275,6 +280,13 @@ int measure_profile(const ProfileOptions& options, Console& console) {
     const bool interrupted = ended->exit_code != 0 && written > began;
     if (ended->exit_code != 0 && !interrupted) return ended->exit_code;
     const auto document = load_profile_document(flags.output);
+    if (!document && interrupted) {
+        console.note(
+            fmt::format("interrupted before anything could be fitted: what was measured is in {}; the same "
+                        "command goes on",
+                        flags.output));
+        return exit_code(ErrorCode::Interrupted);
+    }
     if (!document) return console.fail(document.errors());
     if (console.json) {
         console.out_json(encode_profile_document(*document));

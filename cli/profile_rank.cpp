@@ -8,8 +8,8 @@
 
 #include "base/si_format.hpp"
 #include "cli/common/help.hpp"
-#include "cli/common/interrupt.hpp"
 #include "cli/common/parse.hpp"
+#include "cli/common/stop_signals.hpp"
 #include "cli/common/writable_output.hpp"
 #include "cli/profile_flags.hpp"
 #include "models/hardware/profile_document_json.hpp"
@@ -26,7 +26,9 @@ constexpr double kDeadline_s = 600;  // of one collective: another rank measures
 // The interrupted document that this run goes on with; empty where there is none.
 ProfileDocument known_points(const ProfileFlags& flags, const MeasuredEnvironment& here, Console& console) {
     if (flags.fresh || !std::filesystem::exists(flags.output)) return {};
-    auto document = load_profile_document(flags.output);
+    const auto json = read_json_file(flags.output);
+    if (!json) return {};
+    auto document = decode_measured_samples(*json, flags.output);
     if (!document || !document->environment || document->environment->complete) return {};
     if (!same_machine(*document->environment, here)) {
         console.note(flags.output + " was measured elsewhere: everything is measured anew");
@@ -89,7 +91,7 @@ int run_profile_rank(const std::vector<std::string>& words, const OpenTransport&
     if (const Errors errors = leads ? unwritable(flags.output, "--output") : Errors{}; !errors.empty())
         return fail(errors);
 
-    const InterruptGuard interrupt;
+    const StopSignals interrupt;
     SessionOptions options;
     options.budget_s = flags.budget_s;
     options.only = only_names(flags);

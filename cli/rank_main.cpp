@@ -31,9 +31,10 @@ void print_head(const PlanDocument& document, int ranks, const Backend& backend)
 
 void print_step(const StepResult& step, bool tokens) {
     const std::string norm = step.grad_norm >= 0 ? fmt::format("{:.4f}", step.grad_norm) : "-";
-    std::cout << fmt::format("{:>6}  {:>9.5f}  {:>9}  {:>9}  {}\n", step.step, step.loss, norm,
+    std::cout << fmt::format("{:>6}  {:>9.5f}  {:>9}  {:>9}  {}{}\n", step.step, step.loss, norm,
                              format_duration(step.step_time_s),
-                             format_rate(step.tokens_per_s, tokens ? "tokens/s" : "images/s"))
+                             format_rate(step.tokens_per_s, tokens ? "tokens/s" : "images/s"),
+                             step.skipped ? "  overflow, not updated" : "")
               << std::flush;
 }
 
@@ -55,12 +56,14 @@ void print_tail(const TrainResult& result) {
 }
 
 // The way to the other ranks, for tensors where the backend keeps them.
-Result<std::unique_ptr<Transport>> transport_of(const TrainFlags& flags, const OpenTransport& open, int world,
-                                                double deadline_s, Backend& backend) {
+Result<std::unique_ptr<Transport>> transport_of(const TrainFlags& flags, const OpenTransport& open,
+                                                bool has_mpi, int world, double deadline_s,
+                                                Backend& backend) {
     const LauncherVariables environment = [](const char* name) { return std::getenv(name); };
-    const bool by_mpi = environment("OMPI_COMM_WORLD_SIZE") != nullptr || environment("PMIX_RANK") != nullptr;
+    const Launcher launcher = launcher_of(environment, has_mpi);
+    const bool alone = launcher == Launcher::Torchrun || launcher == Launcher::Slurm;
     Result<std::unique_ptr<Transport>> found = Errors{{}};
-    if (flags.backend == "cuda" && flags.transport == "nccl" && !by_mpi && started_by_launcher(environment)) {
+    if (flags.backend == "cuda" && flags.transport == "nccl" && alone) {
         found = nccl_by_environment(backend, environment, 2 * deadline_s);
     } else {
         found = open(world, deadline_s);
@@ -81,13 +84,13 @@ int fail(Transport* transport, Console& console, const Errors& errors) {
     const int code = exit_code(errors);
     if (transport == nullptr || transport->size() == 1) return console.fail(errors);
     // The others do not know yet.
-    transport->abort(code, fmt::format("rank {}: {}", transport->rank(), to_string(errors)));
+    transport->abort(code, of_rank(transport->rank(), to_string(errors)));
     return code;
 }
 
 }  // namespace
 
-int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
+int run_rank(const std::vector<std::string>& words, const OpenTransport& open, bool has_mpi) {
     Commands commands;
     commands.push_back(std::make_unique<Command>("run", "Run one rank of a plan"));
     commands.back()->details(
@@ -119,7 +122,8 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open) {
     auto made = make_backend(flags.backend, wanted);
     if (!made) return console.fail(made.errors());
     const std::unique_ptr<Backend> backend = std::move(*made);
-    auto transport = transport_of(flags, open, world_size(document->plan), options->watchdog_s, *backend);
+    auto transport =
+        transport_of(flags, open, has_mpi, world_size(document->plan), options->watchdog_s, *backend);
     if (!transport) return console.fail(transport.errors());
     const bool speaks = (*transport)->rank() == 0;
     const bool tokens = document->graph.counts_tokens;

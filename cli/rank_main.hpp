@@ -14,7 +14,8 @@ namespace tw::cli {
 // Opens the way to the other ranks of a run of `world`.
 using OpenTransport = std::function<Result<std::unique_ptr<Transport>>(int world, double deadline_s)>;
 
-// Parses the words, runs the plan and returns the exit code. Rank 0 speaks on stdout.
-int run_rank(const std::vector<std::string>& words, const OpenTransport& open);
+// Parses the words, runs the plan and returns the exit code. Rank 0 speaks on stdout. `has_mpi`: `open`
+// reaches the ranks of MPI's launchers.
+int run_rank(const std::vector<std::string>& words, const OpenTransport& open, bool has_mpi);
 
 }  // namespace tw::cli

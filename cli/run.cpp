@@ -12,6 +12,7 @@
 #include "cli/common/train_flags.hpp"
 #include "cli/start_ranks.hpp"
 #include "plan/check_plan.hpp"
+#include "real_exec/backend/make_backend.hpp"
 #include "real_exec/checkpoint/checkpoint.hpp"
 #include "real_exec/runtime/executable.hpp"
 #include "real_exec/runtime/rank_layout.hpp"
@@ -143,9 +144,12 @@ int run(const Command& command, RunCommandOptions& options, Console& console) {
     if (const Errors errors = too_large_for_this_machine(*document, flags); !errors.empty())
         return console.fail(errors);
     Errors useless = without_effect(command, flags, document->plan);
-    const Errors absent = absent_ranks(parsed->faults, world_size(document->plan));
+    const Errors absent = absent_faults(parsed->faults, world_size(document->plan), parsed->steps);
     useless.insert(useless.end(), absent.begin(), absent.end());
     if (!useless.empty()) return console.fail(useless);
+    // Said once here, not by every rank.
+    if (const Status present = backend_present(flags.backend); !present)
+        return console.fail(present.errors());
     if (const Errors errors = checkpoints_of_earlier_run(flags); !errors.empty()) return console.fail(errors);
     std::unique_ptr<ScratchFolder> scratch;
     std::string result;

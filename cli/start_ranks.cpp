@@ -172,9 +172,6 @@ Result<RanksEnded> start_ranks(int ranks, const std::vector<std::string>& words,
     if (!binary) return binary.errors();
     std::vector<std::string> all;
     if (ranks > 1) all = mpirun_words(ranks);
-    // An interrupted profile is still fitted and written: mpirun gives its ranks time for that.
-    if (ranks > 1 && how.binary == "trainwright-profile")
-        all.insert(all.end(), {"--mca", "odls_base_sigkill_timeout", "20"});
     // Of another process group than the terminal's, it may not read from it.
     if (ranks > 1 && how.end_when_asked) all.insert(all.end(), {"--stdin", "none"});
     all.push_back(binary->string());

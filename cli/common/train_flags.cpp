@@ -145,13 +145,19 @@ Errors without_effect(const Command& command, const TrainFlags& flags, const Par
     return errors;
 }
 
-Errors absent_ranks(const std::vector<Fault>& faults, int world) {
+Errors absent_faults(const std::vector<Fault>& faults, int world, std::int64_t steps) {
     Errors errors;
     for (const Fault& fault : faults) {
-        if (fault.rank < world) continue;
-        errors.push_back({ErrorCode::Usage,
-                          fmt::format("rank {} is not there, the plan has {}", fault.rank, world), "--inject",
-                          fmt::format("rank=0 to rank={}", world - 1)});
+        if (fault.rank >= world) {
+            errors.push_back({ErrorCode::Usage,
+                              fmt::format("rank {} is not there, the plan has {}", fault.rank, world),
+                              "--inject", fmt::format("rank=0 to rank={}", world - 1)});
+        }
+        if (fault.step >= steps) {
+            errors.push_back({ErrorCode::Usage,
+                              fmt::format("step {} is not there, the run has {}", fault.step, steps),
+                              "--inject", fmt::format("step=0 to step={}", steps - 1)});
+        }
     }
     return errors;
 }

@@ -29,8 +29,8 @@ void define_train_flags(Command& command, TrainFlags& flags, bool for_rank);
 Result<TrainOptions> train_options(const TrainFlags& flags);
 // Options that were typed and that a run of this plan has no use for.
 Errors without_effect(const Command& command, const TrainFlags& flags, const ParallelPlan& plan);
-// Faults of ranks that a run of `world` ranks does not have.
-Errors absent_ranks(const std::vector<Fault>& faults, int world);
+// Faults of ranks that a run of `world` ranks does not have, and of steps that it does not reach.
+Errors absent_faults(const std::vector<Fault>& faults, int world, std::int64_t steps);
 // The same options as words for a rank.
 std::vector<std::string> train_words(const TrainFlags& flags);
 

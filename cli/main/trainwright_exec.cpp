@@ -37,5 +37,10 @@ Result<std::unique_ptr<Transport>> open_transport(int world, double deadline_s) 
 }  // namespace
 
 int main(int argc, char** argv) {
-    return tw::cli::run_rank({argv + 1, argv + argc}, open_transport);
+#ifdef TW_HAVE_MPI
+    constexpr bool kHasMpi = true;
+#else
+    constexpr bool kHasMpi = false;
+#endif
+    return tw::cli::run_rank({argv + 1, argv + argc}, open_transport, kHasMpi);
 }

@@ -127,7 +127,34 @@ std::optional<Cluster> read_cluster(const JsonObject& o, Errors& errors) {
     return *cluster;
 }
 
+void read_samples(const JsonObject& o, ProfileDocument& result, Errors& errors) {
+    if (const Json* value = o.find("environment")) result.environment = read_environment(*value, errors);
+    if (!o.has("samples")) return;
+    std::size_t index = 0;
+    for (const Json& value : o.array("samples"))
+        result.samples.push_back(read_series(value, "/samples/" + std::to_string(index++), errors));
+}
+
+// Interrupted before there was a curve.
+bool is_unfitted(const Json& document) {
+    const auto environment = document.find("environment"), gemm = document.find("gemm");
+    return environment != document.end() && environment->is_object() &&
+           environment->value("complete", Json(true)) == Json(false) && gemm != document.end() &&
+           gemm->is_array() && gemm->empty();
+}
+
 }  // namespace
+
+Result<ProfileDocument> decode_measured_samples(const Json& document, std::string_view name) {
+    if (const Status kind = check_document_kind(document, "profile", name); !kind) return kind.errors();
+    Errors errors;
+    const JsonObject o(document, "", errors);
+    (void)read_schema(o, "profile", kProfileVersion);
+    ProfileDocument result;
+    read_samples(o, result, errors);
+    if (!errors.empty()) return errors;
+    return result;
+}
 
 Result<ProfileDocument> decode_profile_document(const Json& document, std::string_view name) {
     if (const Status kind = check_document_kind(document, "profile", name); !kind) return kind.errors();
@@ -137,17 +164,16 @@ Result<ProfileDocument> decode_profile_document(const Json& document, std::strin
     const Json newest =
         errors.empty() && version == 1 ? migrate_1_to_2(document) : Json(nullptr);  // else read in place
     const JsonObject o(newest.is_null() ? document : newest, "", errors);
+    if (document.is_object() && is_unfitted(document)) {
+        return Error{ErrorCode::Unreadable, "was interrupted before anything could be fitted to its samples",
+                     std::string(name) + ": /environment/complete", "the command that measured it goes on"};
+    }
     ProfileDocument result;
     if (document.is_object()) {
         (void)o.has("schema");
         (void)o.has("version");
         result.profile = read_profile(o, errors);
-        if (const Json* value = o.find("environment")) result.environment = read_environment(*value, errors);
-        if (o.has("samples")) {
-            std::size_t index = 0;
-            for (const Json& value : o.array("samples"))
-                result.samples.push_back(read_series(value, "/samples/" + std::to_string(index++), errors));
-        }
+        read_samples(o, result, errors);
         result.cluster = read_cluster(o, errors);
         o.finish();
     }

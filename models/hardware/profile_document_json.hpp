@@ -16,6 +16,9 @@ namespace tw {
 
 // Strict: every error of the document at once, with JSON pointers after `name`.
 Result<ProfileDocument> decode_profile_document(const Json& document, std::string_view name);
+// Environment and samples alone: what an interrupted measurement goes on with, also where it was interrupted
+// before anything could be fitted and the document is no profile yet.
+Result<ProfileDocument> decode_measured_samples(const Json& document, std::string_view name);
 Json encode_profile_document(const ProfileDocument& document);
 
 // Indented, but one line for an array of numbers; newline at the end.

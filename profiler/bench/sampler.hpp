@@ -72,7 +72,8 @@ class Sampler {
 Clock wall_clock();     // steady
 Clock process_clock();  // processor time of this process: for machines that others use too
 
-// How noisy the machine is: the median over series of their relative spread, and what to say about it.
+// How noisy the machine is: the median over series of their relative spread, and what to say about it. Noisy
+// is also a machine of which a tenth of the series, or half of those between ranks, spread far.
 struct NoiseVerdict {
     double noise = 0;
     bool noisy = false;

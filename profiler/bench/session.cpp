@@ -115,6 +115,7 @@ Result<ProfileDocument> run_session(const SessionOptions& options, Transport& tr
         shares += b->share;
     std::vector<std::string> empty;
     double saved = begin;
+    bool interrupted = false;  // and what was measured is saved
     for (std::size_t i = 0; i < list->size(); ++i) {
         const Benchmark& b = *(*list)[i];
         if (!leads && b.kind == Benchmark::Kind::Solo) continue;
@@ -141,13 +142,21 @@ Result<ProfileDocument> run_session(const SessionOptions& options, Transport& tr
         if (!leads) continue;
         if (document.samples.size() == points && before_s == 0)
             empty.push_back(fmt::format("{}: {}", b.name,
-                                        sampler.over() ? "the budget was over" : "nothing to measure here"));
+                                        sampler.stopped() ? "interrupted"
+                                        : sampler.over()  ? "the budget was over"
+                                                          : "nothing to measure here"));
         document.environment->seconds = before_s + clock() - begin;
         document.environment->complete = false;
+        if (!checkpoint || interrupted) continue;
+        if (sampler.stopped()) {
+            // Who interrupts may lose patience: at once, without a fit.
+            interrupted = true;
+            checkpoint(document);
+            continue;
+        }
         // Fits take a second or two: not after each of the short ones.
-        const bool stopped = options.stop != nullptr && options.stop->load();
-        const bool due = clock() - saved >= kCheckpoint_s || stopped;
-        if (!checkpoint || i + 1 == list->size() || !due || !refit(document)) continue;
+        const bool due = clock() - saved >= kCheckpoint_s;
+        if (i + 1 == list->size() || !due || !refit(document)) continue;
         checkpoint(document);
         saved = clock();
     }
@@ -173,8 +182,12 @@ Result<ProfileDocument> run_session(const SessionOptions& options, Transport& tr
     if (options.process_time) e.noise_verdict += "; times are of the processor, not of the wall";
     e.harness_overhead = sampler.overhead();
     e.seconds = before_s + clock() - begin;
-    const bool stopped = options.stop != nullptr && options.stop->load();
-    if (const Status fitted = refit(document); !fitted) return fitted.errors();
+    const bool stopped = sampler.stopped();
+    if (const Status fitted = refit(document); !fitted) {
+        if (checkpoint) checkpoint(document);
+        if (!stopped) return fitted.errors();
+        return document;
+    }
     e.complete = !stopped && empty.empty();
     e.missing.insert(e.missing.end(), empty.begin(), empty.end());
     if ((*team)->size() == 1) e.missing.emplace_back("communication: one rank alone measured");

@@ -32,11 +32,14 @@ struct SessionProgress {
 };
 
 using OnProgress = std::function<void(const SessionProgress&)>;
-// The document so far, after each benchmark: what an interrupted run leaves.
+// The document so far, now and then and when the run is interrupted: what it leaves. Until enough is measured
+// for a fit, its profile is empty (decode_measured_samples).
 using OnCheckpoint = std::function<void(const ProfileDocument&)>;
 
 // `known`: an earlier, interrupted document of the same machine, whose points are not measured again;
-// default: none. All ranks call it together; the result is whole on rank 0.
+// default: none. All ranks call it together; the result is whole on rank 0. Errors: nothing could be fitted
+// within the budget. An interrupted run returns what it has, `complete` false, its profile empty where
+// nothing could be fitted yet.
 Result<ProfileDocument> run_session(const SessionOptions& options, Transport& transport, Backend& backend,
                                     ProfileDocument known, const OnProgress& progress,
                                     const OnCheckpoint& checkpoint);

@@ -1,5 +1,7 @@
 #include "real_exec/backend/backend.hpp"
 
+#include <fstream>
+
 namespace tw {
 
 std::string_view to_string(DType dtype) {
@@ -70,6 +72,18 @@ void Backend::free(void* data, std::size_t bytes, MemoryUse use) {
 MemoryStats Backend::memory() const {
     const std::lock_guard lock(mutex_);
     return stats_;
+}
+
+std::size_t Backend::system_bytes() const {
+    std::ifstream status("/proc/self/status");
+    std::string word;
+    while (status >> word) {
+        if (word != "VmHWM:") continue;
+        std::size_t kib = 0;
+        status >> kib;
+        return kib * 1024;
+    }
+    return 0;
 }
 
 void Backend::reset_peak() {

@@ -107,6 +107,14 @@ class Backend {
     virtual void copy_to_host(void* to, const Tensor& from) = 0;
     virtual void copy(const Tensor& from, const Tensor& to) = 0;  // same elements; converts between types
     virtual void synchronize() = 0;                               // returns when all kernels have run
+    // Without waiting: mark() notes what has been asked for so far, reached_mark() tells whether that much
+    // has run. There is one mark, the latest. Kernels that run inside their calls have always reached it.
+    virtual void mark() {}
+    [[nodiscard]] virtual bool reached_mark() { return true; }
+    // What the system counts as this process's where tensors are kept, the most so far: resident host memory
+    // (VmHWM), or, on a device, what is taken of it now, by its context, its libraries and others that share
+    // it too (freed tensors stay reserved). 0: not known.
+    [[nodiscard]] virtual std::size_t system_bytes() const;
 
     // ---- element by element ----
     virtual void fill(const Tensor& x, double value) = 0;

@@ -15,6 +15,16 @@ int visible_device(int local_rank, int visible, bool share) {
     return visible == 1 || (share && visible > 0) ? local_rank % visible : local_rank;
 }
 
+Status backend_present(std::string_view name) {
+    if (name != "cuda") return ok();
+    const Result<const cuda::Module*> module = cuda::load_module();
+    if (!module) return module.errors();
+    if ((*module)->device_count() > 0) return ok();
+    // Without a device it says why there is none.
+    const auto made = (*module)->make_backend(0, false);
+    return made ? ok() : Status(made.errors());
+}
+
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options) {
     if (name == "cpu") {
         CpuOptions cpu;

@@ -23,6 +23,9 @@ int visible_device(int local_rank, int visible, bool share);
 
 // "cpu", "cuda".
 const std::vector<std::string_view>& backend_names();
+// What make_backend would say of this machine: the module, the driver or a device is missing. Opens no
+// device.
+Status backend_present(std::string_view name);
 // An unknown name lists the valid ones; "cuda" says what is missing: the module, the driver or a device.
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options = {});
 

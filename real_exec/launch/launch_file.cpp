@@ -70,7 +70,7 @@ std::string slurm_file(const PlanDocument& document, const std::vector<LaunchNod
     for (const auto& [name, value] : options.environment)
         text += fmt::format("export {}={}\n", name, shell_quoted(value));
     // A rank that dies must not leave the others waiting.
-    text += fmt::format("srun --mpi=pmix --kill-on-bad-exit=1{} \\\n    {}\n",
+    text += fmt::format("srun --mpi={} --kill-on-bad-exit=1{} \\\n    {}\n", options.mpi,
                         groups.size() > 1 ? " --het-group=" + components : "", command_line(options));
     return text;
 }
@@ -124,7 +124,10 @@ std::string kubernetes_name(std::string_view name) {
     return first == std::string::npos ? "trainwright" : out.substr(first, last - first + 1);
 }
 
-std::string pod(std::string_view role, const LaunchOptions& options, int replicas, const std::string& rest) {
+// `shared_memory`: of the node's, not the 64 MiB that a container has in /dev/shm: NCCL's ranks of a node
+// exchange buffers there.
+std::string pod(std::string_view role, const LaunchOptions& options, int replicas, const std::string& rest,
+                bool shared_memory) {
     return fmt::format(
         "    {}:\n"
         "      replicas: {}\n"
@@ -137,13 +140,15 @@ std::string pod(std::string_view role, const LaunchOptions& options, int replica
         "            volumeMounts:\n"
         "            - name: plan\n"
         "              mountPath: /trainwright\n"
-        "{}"
+        "{}{}"
         "          volumes:\n"
         "          - name: plan\n"
         "            configMap:\n"
-        "              name: {}-plan\n",
-        role, replicas, role == "Launcher" ? "launcher" : "worker", yaml_quoted(options.image), rest,
-        kubernetes_name(options.job_name));
+        "              name: {}-plan\n{}",
+        role, replicas, role == "Launcher" ? "launcher" : "worker", yaml_quoted(options.image),
+        shared_memory ? "            - name: shm\n              mountPath: /dev/shm\n" : "", rest,
+        kubernetes_name(options.job_name),
+        shared_memory ? "          - name: shm\n            emptyDir:\n              medium: Memory\n" : "");
 }
 
 std::string mpijob_file(const PlanDocument& document, const LaunchNodes& group,
@@ -178,6 +183,8 @@ std::string mpijob_file(const PlanDocument& document, const LaunchNodes& group,
     };
     argument("-np");
     argument(std::to_string(group.nodes * group.ranks_per_node));
+    // Containers run as root unless their image says otherwise, which mpirun refuses.
+    argument("--allow-run-as-root");
     argument("--bind-to");
     argument("none");
     for (const auto& [variable, value] : options.environment) {
@@ -195,7 +202,8 @@ std::string mpijob_file(const PlanDocument& document, const LaunchNodes& group,
         limits += fmt::format("                cpu: {}\n", cpus * group.ranks_per_node);
     const std::string resources =
         limits.empty() ? "" : "            resources:\n              limits:\n" + limits;
-    return text + pod("Launcher", options, 1, launcher) + pod("Worker", options, group.nodes, resources);
+    return text + pod("Launcher", options, 1, launcher, false) +
+           pod("Worker", options, group.nodes, resources, group.gpus);
 }
 
 Errors check(const std::vector<LaunchNodes>& groups, const LaunchOptions& options) {
@@ -213,7 +221,7 @@ Errors check(const std::vector<LaunchNodes>& groups, const LaunchOptions& option
     }
     // A line break would end the directive and begin another line of the file.
     for (const std::string* text : {&options.job_name, &options.partition, &options.account,
-                                    &options.time_limit, &options.name_space}) {
+                                    &options.time_limit, &options.name_space, &options.mpi}) {
         if (std::any_of(text->begin(), text->end(),
                         [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }))
             wrong(fmt::format("'{}' holds white space", *text), "launch", "");
@@ -292,8 +300,10 @@ Result<std::vector<LaunchNodes>> launch_nodes(const PlanDocument& document) {
 }
 
 Result<std::string> launch_file(const PlanDocument& document, const LaunchOptions& options) {
-    const auto groups = launch_nodes(document);
+    auto groups = launch_nodes(document);
     if (!groups) return groups.errors();
+    for (LaunchNodes& group : *groups)
+        group.gpus = group.gpus && !options.on_processors;
     if (Errors errors = check(*groups, options); !errors.empty()) return errors;
     switch (options.target) {
         case LaunchTarget::Slurm:

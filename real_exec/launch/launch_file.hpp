@@ -1,7 +1,7 @@
 // The file that starts a plan's ranks on a cluster: a Slurm batch script, an mpirun script, or a Kubeflow
 // MPIJob. All three start trainwright-exec once a device, as many as the plan has ranks, node after node.
 //
-//   slurm    sbatch's options (https://slurm.schedmd.com/sbatch.html), srun --mpi=pmix; nodes of several
+//   slurm    sbatch's options (https://slurm.schedmd.com/sbatch.html), srun --mpi; nodes of several
 //   kinds
 //            become a heterogeneous job (https://slurm.schedmd.com/heterogeneous_jobs.html)
 //   mpirun   Open MPI 4's options (mpirun(1)): ranks by node, processors bound where the plan runs on them
@@ -32,7 +32,9 @@ struct LaunchOptions {
     // replaces the first word.
     std::vector<std::string> words;
     std::vector<std::pair<std::string, std::string>> environment;  // NCCL_DEBUG=INFO, ...
-    int cpus_per_task = 0;  // 0: one where ranks run on processors, else left to the cluster
+    bool on_processors = false;  // the ranks use no GPU, whatever the plan's devices are
+    int cpus_per_task = 0;       // 0: one where ranks run on processors, else left to the cluster
+    std::string mpi = "pmix";    // slurm: srun --mpi
     std::string partition, account, time_limit;  // slurm; empty: the cluster's own
     std::string hostfile;                        // mpirun; empty: where it is started
     std::string image, name_space;               // mpijob

@@ -47,6 +47,9 @@ void check_synchronisation(const LayerGraph& graph, const ParallelPlan& plan, bo
     const bool fp32_gradients = p.compute == Precision::Fp32 || p.gradient_fp32;
     if (compresses(*method) && !fp32_gradients)
         refuse(fmt::format("{} compresses fp32 gradients", name), "gradient_fp32", "gradient_fp32 true");
+    if (compresses(*method) && p.compute == Precision::Fp16)
+        refuse(fmt::format("what {} keeps of a gradient would be of another loss scale than the next", name),
+               "precision", "bf16 or fp32");
     const bool alone = steps_alone(*method);
     if ((alone || compresses(*method)) && !flushes) {
         refuse(fmt::format("{} needs steps that end, {} never flushes", name, plan.schedule), "schedule",

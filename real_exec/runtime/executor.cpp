@@ -68,7 +68,11 @@ Status Executor::build() {
     const auto method = sync_method_of(plan_.gradient_sync);
     TW_CHECK_MSG(method, "a synchronisation that the executor's verdict should have refused");
     method_ = *method;
-    auto groups = Groups::create(transport_, layout_, schedule_, steps_alone(method_), plan_.zero_shard);
+    auto groups = Groups::create(transport_, layout_, schedule_,
+                                 {.replica_norms = steps_alone(method_),
+                                  .shard = plan_.zero_shard,
+                                  .layer_by_layer = plan_.zero_stage > 1,
+                                  .experts = graph_.experts > 0});
     if (!groups) return groups.errors();
     groups_ = std::move(*groups);
     lanes_ = std::make_unique<Lanes>(transport_, clock_, *this, who_, options_.watchdog_s);

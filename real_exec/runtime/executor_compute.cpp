@@ -24,9 +24,7 @@ Tensor Executor::view(const Buffer& buffer, const Shape& shape, int stage) const
 // Faults happen before the first compute of a step, or before the instruction that they name.
 void Executor::inject_before(std::uint32_t index) {
     const Instruction& in = program_->instructions[index];
-    std::int64_t step = first_step_;
-    if (schedule_.boundary == StepBoundary::None && in.microbatch >= 0)
-        step += in.microbatch / schedule_.microbatches;
+    const std::int64_t step = lanes_->events()[index].step;
     for (std::size_t f = 0; f < options_.faults.size(); ++f) {
         const Fault& fault = options_.faults[f];
         if (fault.rank != layout_.rank || (fault.step >= 0 && fault.step != step)) continue;
@@ -82,7 +80,9 @@ void Executor::run_host(std::uint32_t index) {
         default:
             TW_CHECK_MSG(false, "an instruction that the executor's verdict should have refused");
     }
-    backend_.synchronize();
+    // Transfers go on while a device computes.
+    backend_.mark();
+    lanes_->compute_until([this] { return backend_.reached_mark(); });
 }
 
 void Executor::sample_memory() {

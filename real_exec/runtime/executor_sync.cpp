@@ -89,7 +89,7 @@ void Executor::before_enqueue(const Instruction& in) {
             if (partials_summed_[s][b] != 0) continue;
             if (gradients && buckets[b].chunk != static_cast<int>(in.part)) continue;
             partials_summed_[s][b] = 1;
-            reduce_tp_partials(*states_[s], buckets[b], *groups_.tp_grad, *lanes_);
+            reduce_tp_partials(*states_[s], buckets[b], *groups_.tp, *lanes_);
         }
     }
 }
@@ -118,7 +118,8 @@ std::vector<RequestPtr> Executor::start_gradients(const Instruction& in) {
     return requests;
 }
 
-// One after the other: their later rounds are collectives too, whose order is the same on all ranks.
+// One after the other: their later rounds are collectives too, whose order is the same on all ranks. What is
+// sent of a gradient that is not finite could be anything, and its residual would stay so.
 std::vector<RequestPtr> Executor::start_compressed(const Instruction& in) {
     StageState& state = *states_[in.stage];
     std::vector<NextOperation> operations;
@@ -126,6 +127,7 @@ std::vector<RequestPtr> Executor::start_compressed(const Instruction& in) {
         const Bucket& bucket = state.buckets()[b];
         CompressedReduce* reduce = compressed_[in.stage][b].get();
         if (bucket.chunk != static_cast<int>(in.part) || reduce == nullptr) continue;
+        if (!backend_.all_finite(state.grads(bucket))) refuse_not_finite();
         reduce->append(groups_.replicas(in.stage, bucket.expert), state.grads(bucket), operations);
     }
     std::vector<RequestPtr> requests;
@@ -187,7 +189,7 @@ std::vector<RequestPtr> Executor::start_norm() {
         if (!std::isfinite(numbers_.square_sum)) refuse_not_finite();
         return {};
     }
-    norm_ = std::make_unique<GatheredNumbers>(*groups_.norm, std::vector<double>{numbers_.square_sum});
+    norm_ = std::make_unique<GatheredNumbers>(groups_.norm(), std::vector<double>{numbers_.square_sum});
     std::vector<RequestPtr> requests;
     requests.push_back(norm_->take_request());
     return requests;
@@ -224,7 +226,7 @@ void Executor::refuse_not_finite() {
     if (text.empty()) text = "; the squares of the gradients add up to no number";
     if (numbers_.norm >= 0 || std::isnan(numbers_.norm))
         text = fmt::format("; the gradient norm is {}", numbers_.norm) + text;
-    transport_.abort(1, fmt::format("{}, step {}: {}", who_, first_step_, text.substr(2)));
+    transport_.abort(1, fmt::format("{}, step {}: {}", who_, lanes_->step(), text.substr(2)));
 }
 
 // The training step that the update of a stage belongs to.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "base/check.hpp"
@@ -28,10 +29,10 @@ std::vector<Route> routes_of(const Schedule& schedule) {
 }  // namespace
 
 Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, const Schedule& schedule,
-                              bool replica_norms, int shard) {
+                              const Options& options) {
     Groups groups;
     Errors errors;
-    const auto make = [&](std::unique_ptr<Communicator>& into, const char* name,
+    const auto make = [&](std::unique_ptr<Communicator>& into, const std::string& name,
                           const std::vector<int>& ranks) {
         auto made = transport.create(name, ranks);
         if (made) {
@@ -43,24 +44,25 @@ Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, co
     std::vector<int> everyone(static_cast<std::size_t>(layout.world));
     std::iota(everyone.begin(), everyone.end(), 0);
     make(groups.world, "world", everyone);
-    make(groups.norm, "norm", replica_norms ? layout.replica : everyone);
+    if (options.replica_norms && layout.replica.size() < everyone.size())
+        make(groups.replica_norm, "norm", layout.replica);
     make(groups.tp, "tp", layout.tp);
-    make(groups.tp_grad, "tp gradients", layout.tp);
     make(groups.ep, "ep", layout.ep);
-    make(groups.dp, "dp", layout.dp);
-    make(groups.edp, "edp", layout.edp);
-    make(groups.layer_dp, "dp layer by layer", layout.dp);
-    make(groups.layer_edp, "edp layer by layer", layout.edp);
-    const auto cut = [&](Cut& into, const char* name, const std::vector<int>& group) {
-        const int of = std::min(shard, static_cast<int>(group.size()));
-        if (shard == 0 || of == static_cast<int>(group.size())) return;
-        make(into.shard, name, layout.part_of(group, of));
-        make(into.copies, name, layout.copies_in(group, of));
+    const auto replicas = [&](std::unique_ptr<Communicator>& into, Cut& cut, const std::string& name,
+                              const std::vector<int>& group) {
+        make(into, name, group);
+        const int of = std::min(options.shard, static_cast<int>(group.size()));
+        if (options.shard == 0 || of == static_cast<int>(group.size())) return;
+        make(cut.shard, name + " shards", layout.part_of(group, of));
+        make(cut.copies, name + " shards", layout.copies_in(group, of));
     };
-    cut(groups.dp_cut, "dp shards", layout.dp);
-    cut(groups.edp_cut, "edp shards", layout.edp);
-    cut(groups.layer_dp_cut, "dp shards layer by layer", layout.dp);
-    cut(groups.layer_edp_cut, "edp shards layer by layer", layout.edp);
+    const bool experts = options.experts && layout.edp != layout.dp;
+    replicas(groups.dp, groups.dp_cut, "dp", layout.dp);
+    if (experts) replicas(groups.edp, groups.edp_cut, "edp", layout.edp);
+    if (options.layer_by_layer) {
+        replicas(groups.layer_dp, groups.layer_dp_cut, "dp layer by layer", layout.dp);
+        if (experts) replicas(groups.layer_edp, groups.layer_edp_cut, "edp layer by layer", layout.edp);
+    }
     make(groups.pipeline, "pp", layout.pipeline);
     groups.stage_dp.resize(static_cast<std::size_t>(schedule.stages));
     for (std::size_t s = 0; s < groups.stage_dp.size(); ++s) {

@@ -29,6 +29,7 @@ Lanes::~Lanes() {
 void Lanes::begin(const RankProgram& program, std::int32_t step) {
     program_ = &program;
     step_ = step;
+    current_ = 0;
     done_.assign(program.instructions.size(), 0);
     events_.assign(program.instructions.size(), TraceEvent{});
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
@@ -64,9 +65,14 @@ void Lanes::leave_out(std::uint32_t index) {
     events_[index].end = -1;
 }
 
-void Lanes::host_started(std::uint32_t index) {
+void Lanes::host_is_at(std::uint32_t index) {
     current_ = index;
     beat_index_ = index;
+    beat_step_ = events_[index].step;
+}
+
+void Lanes::host_started(std::uint32_t index) {
+    host_is_at(index);
     beat_ = clock_.now();
     events_[index].start = clock_.now();
     if (events_[index].arrival == 0) events_[index].arrival = events_[index].start;
@@ -163,8 +169,7 @@ void Lanes::wait_until(const std::function<bool()>& done, const char* what, cons
 }
 
 void Lanes::wait_for_dependencies(std::uint32_t index) {
-    current_ = index;
-    beat_index_ = index;
+    host_is_at(index);
     // No pump() beside the wait's own: the library may give the processor away inside of it.
     wait_until([&] { return ready(index); }, "");
     events_[index].arrival = clock_.now();
@@ -178,10 +183,25 @@ bool Lanes::completed(Request& request) {
     if (!request.test()) return false;
     if (const Status status = request.wait(); !status) {
         transport_.abort(exit_code(status.errors()),
-                         fmt::format("{}, step {}: {}", who_, step_, to_string(status.errors())));
+                         fmt::format("{}, step {}: {}", who_, step(), to_string(status.errors())));
         std::_Exit(1);  // GCC does not see that a virtual function never returns
     }
     return true;
+}
+
+void Lanes::compute_until(const std::function<bool()>& done) {
+    ++waiting_;  // what pump() takes meanwhile is hidden
+    Patience patience;
+    while (!done()) {
+        const std::uint64_t before = moves_;
+        pump();
+        if (moves_ == before) {
+            patience.pause();
+        } else {
+            patience.encouraged();
+        }
+    }
+    --waiting_;
 }
 
 void Lanes::rest_until(const std::function<bool()>& done) {
@@ -203,7 +223,7 @@ void Lanes::drain() {
 }
 
 void Lanes::give_up(const char* what, const Request* waiting_for, double waited) {
-    std::string text = fmt::format("{}, step {}: nothing has happened for {:.0f} s", who_, step_, waited);
+    std::string text = fmt::format("{}, step {}: nothing has happened for {:.0f} s", who_, step(), waited);
     if (*what != '\0') {
         text += fmt::format(" while it waits for {}", what);
         if (waiting_for != nullptr) text += ": " + waiting_for->waiting_for();

@@ -57,11 +57,18 @@ class Lanes {
     // `waiting_for`: who is missing, for the watchdog's message; may be empty.
     void wait_until(const std::function<bool()>& done, const char* what,
                     const Request* waiting_for = nullptr);
+    // A wait for this rank's own device: the lanes go on, and its time is computation. The watchdog sees an
+    // instruction that has not returned.
+    void compute_until(const std::function<bool()>& done);
     // A wait for what takes the time that it takes, a disk: the lanes go on, and no watchdog ends the run.
     void rest_until(const std::function<bool()>& done);
     void drain();
     void pump();
 
+    // Of the instruction that the host is at: of a program of several steps, its own.
+    [[nodiscard]] std::int32_t step() const {
+        return current_ < events_.size() ? events_[current_].step : step_;
+    }
     // Seconds spent in waits and in driving transfers since begin(): communication (and imbalance) that no
     // computation hides.
     [[nodiscard]] double waited_s() const { return waited_s_; }
@@ -79,6 +86,7 @@ class Lanes {
     [[nodiscard]] bool ready(std::uint32_t index) const;
     bool advance(Lane& lane);
     void has_waited_since(SimTime began);
+    void host_is_at(std::uint32_t index);
     void finish(std::uint32_t index);
     [[noreturn]] void give_up(const char* what, const Request* waiting_for, double waited);
     void watch();

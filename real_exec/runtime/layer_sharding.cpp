@@ -76,7 +76,7 @@ void LayerSharding::after(int layer, Pass pass) {
 
 void LayerSharding::reduce(std::size_t index) {
     Bucket& bucket = state_->buckets()[index];
-    reduce_tp_partials(*state_, bucket, *groups_->tp_grad, *lanes_);
+    reduce_tp_partials(*state_, bucket, *groups_->tp, *lanes_);
     while (!reducing_.empty())
         finish_oldest();
     Reducing job;

@@ -32,7 +32,7 @@ void Executor::sum_over_shards(const StageState& state, std::vector<double>& squ
         sum_over(*groups_.shards(stage, false).shard, [](const Parameter& p) { return !p.expert; });
         sum_over(*groups_.shards(stage, true).shard, [](const Parameter& p) { return p.expert; });
     }
-    sum_over(*groups_.tp_grad, [](const Parameter& p) {
+    sum_over(*groups_.tp, [](const Parameter& p) {
         return !p.expert && p.extent * p.parts != p.full_shape[p.shard_axis];
     });
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +25,13 @@ std::string escaped(const std::string& text) {
         out += c == '\n' ? ' ' : c;
     }
     return out;
+}
+
+// The format's words for what is no number.
+std::string value_text(double value) {
+    if (std::isnan(value)) return "NaN";
+    if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+    return fmt::format("{}", value);
 }
 
 }  // namespace
@@ -67,17 +75,30 @@ std::string prometheus_text(const StepResult& step, const std::string& labels) {
     const std::array gauges = {
         Gauge{"trainwright_step", "steps done", static_cast<double>(step.step + 1)},
         Gauge{"trainwright_loss", "mean loss of the step", step.loss},
-        Gauge{"trainwright_gradient_norm", "before clipping", step.grad_norm},
         Gauge{"trainwright_learning_rate", "of the step", step.learning_rate},
         Gauge{"trainwright_step_seconds", "time of the step", step.step_time_s},
         Gauge{"trainwright_tokens_per_second", "over all ranks", step.tokens_per_s},
         Gauge{"trainwright_exposed_communication_seconds", "that ranks waited in the step, mean",
               step.exposed_communication_s},
+        Gauge{"trainwright_allocated_bytes", "of tensors at the end of the step, the largest rank's",
+              static_cast<double>(step.allocated_bytes)},
+        Gauge{"trainwright_peak_allocated_bytes", "of tensors, the most so far, the largest rank's",
+              static_cast<double>(step.peak_allocated_bytes)},
     };
     std::string text;
-    for (const Gauge& gauge : gauges) {
-        text += fmt::format("# HELP {0} {1}\n# TYPE {0} gauge\n{0}{2} {3}\n", gauge.name, gauge.help, labels,
-                            gauge.value);
+    const auto add = [&](const Gauge& gauge, const char* type) {
+        text += fmt::format("# HELP {0} {1}\n# TYPE {0} {4}\n{0}{2} {3}\n", gauge.name, gauge.help, labels,
+                            value_text(gauge.value), type);
+    };
+    for (const Gauge& gauge : gauges)
+        add(gauge, "gauge");
+    // A schedule that never knows the norm, and every precision but fp16, have nothing to show.
+    if (!(step.grad_norm < 0)) add({"trainwright_gradient_norm", "before clipping", step.grad_norm}, "gauge");
+    if (step.loss_scale > 0) {
+        add({"trainwright_loss_scale", "of fp16", step.loss_scale}, "gauge");
+        add({"trainwright_skipped_steps_total", "whose gradient overflowed fp16: nothing was updated",
+             static_cast<double>(step.skipped_steps)},
+            "counter");
     }
     return text;
 }

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <thread>
@@ -45,19 +44,6 @@ DataOptions data_options(const PlanDocument& document, const TrainOptions& optio
     data.width = image.width;
     data.classes = last->steps().back().output.channels;
     return data;
-}
-
-// Peak resident memory of this process; 0 where the system does not say.
-std::int64_t peak_resident_bytes() {
-    std::ifstream status("/proc/self/status");
-    std::string word;
-    while (status >> word) {
-        if (word != "VmHWM:") continue;
-        std::int64_t kib = 0;
-        status >> kib;
-        return kib * 1024;
-    }
-    return 0;
 }
 
 // One rank's run.
@@ -213,17 +199,20 @@ class Run {
     // This rank is done with a step: its figures set out for the others, those of earlier steps are taken in.
     Status after_step(std::int64_t step, const StepNumbers& numbers) {
         waited_.push_back(numbers.waited_s);
+        const MemoryStats memory = backend_.memory();
         if (!options_.log_folder.empty())
-            log_.line(fmt::format("step {}: {:.6f} s since the run began, waited {:.6f} s, holds {} B{}",
-                                  step, clock_.seconds(), numbers.waited_s, backend_.memory().current,
-                                  numbers.skipped ? ", gradient overflowed: nothing updated" : ""));
-        pending_.push_back(
-            {step, numbers.loss_scale, numbers.skipped,
-             std::make_unique<GatheredNumbers>(
-                 *executor_->groups().world,
-                 std::vector<double>{numbers.loss_sum, numbers.loss_count, numbers.square_sum, numbers.norm,
-                                     clock_.seconds() + record_.clock.offset_s, numbers.waited_s,
-                                     options_.stop != nullptr && options_.stop->load() ? 1.0 : 0.0})});
+            log_.line(fmt::format(
+                "step {}: {:.6f} s since the run began, waited {:.6f} s, holds {} B, at most {} B{}", step,
+                clock_.seconds(), numbers.waited_s, memory.current, memory.peak,
+                numbers.skipped ? ", gradient overflowed: nothing updated" : ""));
+        pending_.push_back({step, numbers.loss_scale, numbers.skipped,
+                            std::make_unique<GatheredNumbers>(
+                                *executor_->groups().world,
+                                std::vector<double>{
+                                    numbers.loss_sum, numbers.loss_count, numbers.square_sum, numbers.norm,
+                                    clock_.seconds() + record_.clock.offset_s, numbers.waited_s,
+                                    options_.stop != nullptr && options_.stop->load() ? 1.0 : 0.0,
+                                    static_cast<double>(memory.current), static_cast<double>(memory.peak)})});
         while (!pending_.empty() && executor_->lanes().completed(pending_.front().numbers->request()))
             take_figures();
         const std::int64_t done = done_ = step + 1;
@@ -247,8 +236,27 @@ class Run {
     [[nodiscard]] bool asynchronous_server() const { return document_.plan.gradient_sync == "ps-async"; }
     Status save(std::int64_t steps_done) {
         saved_ = steps_done;
-        executor_->lanes().rest_until([this] { return !writer_->busy(); });  // with the save before
+        rest_until_written(schedule_.boundary != StepBoundary::None);  // the save before
         return save_checkpoint(*writer_, *executor_, document_, options_, *dataset_, steps_done);
+    }
+
+    // Until the disks of all ranks have taken the save. A rank whose own has meets the others all the same,
+    // each second, so that one whose disk is slow is told from one that hangs. Not `together`: ranks come
+    // here at moments of their own, where nothing flushes, and each waits for its disk alone.
+    void rest_until_written(bool together) {
+        Lanes& lanes = executor_->lanes();
+        const auto written = [this] { return !writer_->busy(); };
+        if (!together) {
+            lanes.rest_until(written);
+            return;
+        }
+        while (true) {
+            const double until = clock_.seconds() + 1;
+            lanes.rest_until([&] { return written() || clock_.seconds() > until; });
+            GatheredNumbers all(*executor_->groups().world, {written() ? 0.0 : 1.0});
+            lanes.wait(all.request(), "the checkpoint of another rank");
+            if (all.sum(0) == 0) return;
+        }
     }
 
     void take_figures() {
@@ -259,6 +267,7 @@ class Run {
         step.step = pending.step;
         step.loss_scale = pending.loss_scale;
         step.skipped = pending.skipped;
+        step.skipped_steps = skipped_ += pending.skipped ? 1 : 0;
         step.loss = all.sum(0) / std::max(1.0, all.sum(1));
         // A norm that some rank knows is the model's; else the squares add up to it, where nothing was
         // updated in between.
@@ -277,6 +286,8 @@ class Run {
             document_.graph.counts_tokens ? samples * static_cast<double>(document_.plan.seq_len) : samples;
         step.tokens_per_s = step.step_time_s > 0 ? tokens / step.step_time_s : 0;
         step.exposed_communication_s = all.sum(5) / transport_.size();
+        step.allocated_bytes = static_cast<std::int64_t>(all.max(7));
+        step.peak_allocated_bytes = static_cast<std::int64_t>(all.max(8));
         pace_.resize(static_cast<std::size_t>(transport_.size()));
         for (int r = 0; r < transport_.size(); ++r)
             pace_[static_cast<std::size_t>(r)].add(all.of(r, 4), all.of(r, 5));
@@ -312,8 +323,13 @@ class Run {
             executor_->lanes().wait(pending_.front().numbers->request(), "the figures of the last step");
             take_figures();
         }
+        if (skipped_ > 0)
+            result_.notes.push_back(fmt::format(
+                "the gradient of {} of {} steps overflowed fp16 and updated nothing; the loss scale is now "
+                "{:g}",
+                skipped_, result_.steps.size(), executor_->loss_scaler().scale()));
         if (writer_) {
-            executor_->lanes().rest_until([this] { return !writer_->busy(); });
+            rest_until_written(true);
             if (Status written = writer_->wait(); !written) return written.errors();
         }
         // Clocks drift: the offset now bounds what the one at the start has become.
@@ -347,7 +363,7 @@ class Run {
                                    static_cast<double>(layout.dp_rank),
                                    static_cast<double>(layout.tp_rank),
                                    static_cast<double>(memory.peak),
-                                   static_cast<double>(peak_resident_bytes()),
+                                   static_cast<double>(backend_.system_bytes()),
                                    waited,
                                    record_.clock.offset_s,
                                    record_.clock.uncertainty_s};
@@ -421,8 +437,9 @@ class Run {
     RankRecord record_;
     TrainResult result_;
     std::int64_t first_step_ = 0;
-    std::int64_t done_ = 0;    // steps, those of earlier runs among them
-    std::int64_t saved_ = -1;  // of them, when the newest checkpoint was made
+    std::int64_t done_ = 0;     // steps, those of earlier runs among them
+    std::int64_t skipped_ = 0;  // of fp16
+    std::int64_t saved_ = -1;   // of them, when the newest checkpoint was made
     std::int64_t stops_after_ = 0;
     std::int64_t stop_at_ = std::numeric_limits<std::int64_t>::max();  // steps after which the run ends
     std::deque<Pending> pending_;
@@ -432,6 +449,12 @@ class Run {
 };
 
 }  // namespace
+
+std::string of_rank(int rank, const std::string& message) {
+    const std::string name = fmt::format("rank {}", rank);
+    const bool named = message.starts_with(name + " ") || message.starts_with(name + ":");
+    return named ? message : name + ": " + message;
+}
 
 bool ends_when_asked(const TrainOptions& options) {
     return !options.checkpoint_folder.empty() || !options.trace.empty() || !options.result.empty();
@@ -451,8 +474,7 @@ Result<TrainResult> train(const PlanDocument& document, const TrainOptions& opti
     // that a transfer uses is freed. What all ranks see is told by the lowest of them: each leaves those
     // below it the time to speak and to end it.
     std::this_thread::sleep_for(std::chrono::milliseconds(100) * std::min(transport.rank(), 10));
-    logged->abort(exit_code(result.errors()),
-                  fmt::format("rank {}: {}", transport.rank(), to_string(result.errors())));
+    logged->abort(exit_code(result.errors()), of_rank(transport.rank(), to_string(result.errors())));
     return result;  // GCC does not see that a virtual function never returns
 }
 

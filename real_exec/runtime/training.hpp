@@ -28,6 +28,9 @@ struct StepResult {
     double exposed_communication_s = 0;  // that ranks waited, mean
     double loss_scale = 0;               // of fp16; 0: none
     bool skipped = false;                // fp16: the gradient overflowed, nothing was updated
+    std::int64_t skipped_steps = 0;      // of this run so far, this one among them
+    // Of tensors, the rank's that has most: at the step's end, and the most so far.
+    std::int64_t allocated_bytes = 0, peak_allocated_bytes = 0;
 };
 
 struct RankResult {
@@ -35,7 +38,7 @@ struct RankResult {
     std::string name;  // "PP0 DP1 TP0"
     std::int64_t peak_allocated_bytes = 0;
     std::array<std::int64_t, kMemoryUses> peak_by_use{};
-    std::int64_t peak_resident_bytes = 0;  // VmHWM; 0: not known
+    std::int64_t peak_resident_bytes = 0;  // Backend::system_bytes; 0: not known
     double waited_s = 0;                   // a step, mean, without the first
     double clock_offset_s = 0, clock_uncertainty_s = 0;
 };
@@ -54,6 +57,9 @@ Errors unsupported_options(const PlanDocument& document, const TrainOptions& opt
 
 // Whether a run is to end by itself when it is interrupted: it has something to leave behind.
 bool ends_when_asked(const TrainOptions& options);
+
+// "rank 3: …", unless the message says so itself.
+std::string of_rank(int rank, const std::string& message);
 
 // Called on rank 0 when the figures of a step have arrived.
 using OnStep = std::function<void(const StepResult& step)>;

@@ -12,9 +12,12 @@ Json step_to_json(const StepResult& step) {
     json["step_time_s"] = step.step_time_s;
     json["tokens_per_s"] = step.tokens_per_s;
     json["exposed_communication_s"] = step.exposed_communication_s;
+    json["allocated_bytes"] = step.allocated_bytes;
+    json["peak_allocated_bytes"] = step.peak_allocated_bytes;
     if (step.loss_scale > 0) {
         json["loss_scale"] = step.loss_scale;
         json["skipped"] = step.skipped;
+        json["skipped_steps"] = step.skipped_steps;
     }
     return json;
 }

@@ -1,5 +1,7 @@
 #include "sim/memory/device_overhead.hpp"
 
+#include <algorithm>
+
 #include "plan/frameworks/framework.hpp"
 
 namespace tw {
@@ -29,11 +31,28 @@ double communicator(int size) {
     return size == 2 ? kCommunicatorOfTwo : kCommunicator;
 }
 
+// Ours (real_exec/runtime/groups.cpp): every group that the plan uses is a communicator of its own, whatever
+// its size; a pipeline's neighbours have one for each direction beside the group's.
+double executor_communicators(const ParallelPlan& plan) {
+    const DeviceMesh& m = plan.mesh;
+    double bytes = communicator(m.devices()) + communicator(m.tp) + communicator(m.cp) + communicator(m.ep) +
+                   communicator(m.pp) + 2 * (m.pp > 2 ? 2 : m.pp - 1) * kCommunicatorOfTwo;
+    // Replicas and the parts that a shard cuts them into; once more for traffic layer by layer.
+    const auto replicas = [&](int size) {
+        const int part = plan.zero_shard > 0 ? std::min(plan.zero_shard, size) : size;
+        const double cut = part < size ? communicator(part) + communicator(size / part) : 0;
+        return (plan.zero_stage > 1 ? 2 : 1) * (communicator(size) + cut);
+    };
+    bytes += replicas(m.dp * m.cp);
+    return m.ep > 1 ? bytes + replicas(m.expert_dp()) : bytes;
+}
+
 }  // namespace
 
 double device_overhead(const ParallelPlan& plan, const Device& device) {
     const DeviceMesh& m = plan.mesh;
     const int world = m.devices();
+    if (plan.framework == "trainwright") return context(plan, device) + executor_communicators(plan);
     // The default group of all devices is used at least by barriers; others are communicators of their own
     // where they differ from it.
     double bytes = context(plan, device) + communicator(world);

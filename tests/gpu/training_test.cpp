@@ -69,6 +69,13 @@ TEST(DeviceTraining, TwoStagesOfReplicas) {
     setup.global_batch = 4;
     expect_same_losses(setup, 1e-5);
 }
+TEST(DeviceTraining, ShardedParameters) {
+    RunSetup setup;
+    setup.mesh.dp = 2;
+    setup.zero = 3;
+    setup.global_batch = 2;
+    expect_same_losses(setup, 1e-5);
+}
 TEST(DeviceTraining, TensorParallelSequences) {
     RunSetup setup;
     setup.family = Family::Llama;

@@ -59,6 +59,26 @@ TEST(ProfileDocument, VersionOneHasCurvesAlone) {
     EXPECT_EQ(encode_profile_document(*read)["version"], 2);
 }
 
+// Interrupted before there was anything to fit: its samples are gone on with, and nobody plans by it.
+TEST(ProfileDocument, WithoutCurvesIsSamplesAlone) {
+    ProfileDocument young;
+    young.profile.name = "cpu-local";
+    young.environment = measured_document().environment;
+    young.environment->complete = false;
+    young.samples = measured_document().samples;
+    const Json json = *parse_json(profile_document_text(young), "text");
+    const auto refused = decode_profile_document(json, "p");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(
+        to_string(refused.errors()),
+        "p: /environment/complete: was interrupted before anything could be fitted to its samples (hint: "
+        "the command that measured it goes on)");
+    const auto samples = decode_measured_samples(json, "p");
+    ASSERT_TRUE(samples) << to_string(samples.errors());
+    EXPECT_EQ(samples->samples, young.samples);
+    EXPECT_EQ(samples->environment, young.environment);
+}
+
 TEST(ProfileDocument, NamesEveryErrorAtItsPlace) {
     Json json = encode_profile_document(measured_document());
     json["samples"][0]["unti"] = "s";

@@ -66,6 +66,21 @@ def main():
         _, said = compare.communicate(timeout=120)
         if compare.returncode != 130 or "error: compare: interrupted" not in said:
             sys.exit(f"an interrupted comparison: exit code {compare.returncode}\n{said}")
+        # Ctrl-C before anything can be fitted: the samples stay, and the same command goes on.
+        young = folder / "young.profile.json"
+        command = [trainwright, "profile", "-o", young, "--budget", "60s", "--only", "copies,norms,gemm"]
+        early = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(6)
+        early.send_signal(signal.SIGINT)
+        _, said = early.communicate(timeout=120)
+        if early.returncode != 130 or "the same command goes on" not in said:
+            sys.exit(f"a young profile, interrupted: exit code {early.returncode}\n{said}")
+        kept = [s for s in json.loads(young.read_text())["samples"] if s["benchmark"] != "pace"]
+        if not kept or json.loads(young.read_text())["environment"]["complete"]:
+            sys.exit("an interrupted profile left no samples")
+        unfit = run(trainwright, "plan", "--model", "gpt2-tiny", "--cluster", f"{young}:2", "--global-batch", 8, code=5)
+        if "before anything could be fitted" not in unfit.stderr:
+            sys.exit(f"a plan by samples alone: {unfit.stderr}")
         picture = run(trainwright, "profile", "show", profile, "--svg", "-").stdout
         if not picture.startswith("<svg") and "<svg" not in picture:
             sys.exit("no picture of samples and fits")

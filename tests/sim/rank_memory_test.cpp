@@ -149,6 +149,28 @@ TEST(RankMemory, TorchtitanReservesTheStreamsPools) {
     EXPECT_NEAR(m.cached, f.loose + 2 * (f.largest_block + f.outside_blocks), 4 * kMiB);
 }
 
+// What the executor opens (tests/real_exec/runtime/groups_test.cpp).
+TEST(DeviceOverhead, TheExecutorsCommunicators) {
+    const Device a100 = device_of("a100");
+    ParallelPlan plan = plan_of("trainwright", Precision::Bf16, 1, 1);
+    const double alone = device_overhead(plan, a100);
+    const auto mib = [&] { return (device_overhead(plan, a100) - alone) / kMiB; };
+    plan.mesh.dp = 8;
+    EXPECT_NEAR(mib(), 2 * 688, 1e-6);  // all, dp
+    plan.zero_stage = 3;
+    EXPECT_NEAR(mib(), 3 * 688, 1e-6);  // and layer by layer
+    plan.zero_shard = 2;
+    EXPECT_NEAR(mib(), 3 * 688 + 2 * (544 + 688), 1e-6);  // parts of two, their four copies
+    plan.zero_stage = 1;
+    plan.zero_shard = 0;
+    plan.mesh.dp = 2;
+    plan.mesh.tp = 4;
+    plan.mesh.pp = 4;
+    EXPECT_NEAR(mib(), 688 + 688 + 544 + 688 + 4 * 544, 1e-6);  // all, tp, dp, pp, neighbours both ways
+    plan.mesh.pp = 2;
+    EXPECT_NEAR(mib(), 688 + 688 + 544 + 544 + 2 * 544, 1e-6);
+}
+
 TEST(DeviceOverhead, ContextsAndCommunicators) {
     const Device v100 = device_of("v100-32"), a100 = device_of("a100");
     ParallelPlan plan = plan_of("megatron-deepspeed-bigscience", Precision::Fp16, 1, 1);

@@ -8,6 +8,7 @@ namespace tw::cuda {
 CudaBackend::CudaBackend(DeviceInfo device, bool tf32)
     : device_(std::move(device)),
       stream_(make_stream()),
+      mark_(make_event()),
       pool_(stream_),
       gemm_(make_gemm(tf32, stream_)),
       host_word_(pinned_allocate(64)) {}
@@ -18,6 +19,7 @@ CudaBackend::~CudaBackend() {
     gemm_.reset();
     pinned_free(host_word_);
     pool_.release();
+    destroy_event(mark_);
     destroy_stream(stream_);
 }
 
@@ -53,6 +55,16 @@ void CudaBackend::copy_to_host(void* to, const Tensor& from) {
 }
 void CudaBackend::synchronize() {
     cuda::synchronize(stream_);
+}
+
+void CudaBackend::mark() {
+    record(mark_, stream_);
+}
+bool CudaBackend::reached_mark() {
+    return has_happened(mark_);
+}
+std::size_t CudaBackend::system_bytes() const {
+    return used_device_bytes();
 }
 
 void CudaBackend::gemm(const MatrixView& a, bool transpose_a, const MatrixView& b, bool transpose_b,

@@ -31,6 +31,9 @@ class CudaBackend final : public Backend {
     void copy_to_host(void* to, const Tensor& from) override;
     void copy(const Tensor& from, const Tensor& to) override;
     void synchronize() override;
+    void mark() override;
+    [[nodiscard]] bool reached_mark() override;
+    [[nodiscard]] std::size_t system_bytes() const override;
 
     void fill(const Tensor& x, double value) override;
     void add(const Tensor& x, const Tensor& y) override { axpby(1, x, 1, y); }
@@ -131,6 +134,7 @@ class CudaBackend final : public Backend {
 
     DeviceInfo device_;
     Stream stream_;
+    StreamEvent mark_;
     MemoryPool pool_;
     std::unique_ptr<Gemm> gemm_;
     void* host_word_;  // pinned: results of reductions

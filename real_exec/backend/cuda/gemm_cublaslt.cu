@@ -4,11 +4,12 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
+#include <utility>
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
+#include "real_exec/backend/cuda/bounded_map.hpp"
 #include "real_exec/backend/cuda/gemm.hpp"
 #include "real_exec/backend/cuda/runtime_api.hpp"
 
@@ -44,11 +45,32 @@ std::uint32_t alignment(const MatrixView& m) {
 // What a product's algorithm is chosen by.
 using Key = std::array<std::int64_t, 12>;
 
-// Owns the descriptors of one kind of product and the algorithm that was chosen for it.
+// A model without experts has some hundred. Experts that drop nothing multiply other numbers of rows in every
+// step: choosing again (tens of microseconds on the host) bounds what is kept.
+constexpr std::size_t kMostProducts = 2048;
+
+// Owns the descriptors of one kind of product and the algorithm that was chosen for it. A product under way
+// needs neither.
 struct Product {
     cublasLtMatmulDesc_t operation = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
     cublasLtMatmulAlgo_t algorithm{};
+
+    Product() = default;
+    Product(Product&& other) noexcept
+        : operation(std::exchange(other.operation, nullptr)),
+          a(std::exchange(other.a, nullptr)),
+          b(std::exchange(other.b, nullptr)),
+          c(std::exchange(other.c, nullptr)),
+          algorithm(other.algorithm) {}
+    Product& operator=(Product&&) = delete;
+    Product(const Product&) = delete;
+    Product& operator=(const Product&) = delete;
+    ~Product() {
+        for (const cublasLtMatrixLayout_t layout : {a, b, c})
+            if (layout != nullptr) cublasLtMatrixLayoutDestroy(layout);
+        if (operation != nullptr) cublasLtMatmulDescDestroy(operation);
+    }
 };
 
 class CublasLtGemm final : public Gemm {
@@ -59,12 +81,6 @@ class CublasLtGemm final : public Gemm {
         TW_CHECK_MSG(workspace_ != nullptr, "no device memory for the workspace of matrix products");
     }
     ~CublasLtGemm() override {
-        for (auto& [key, product] : products_) {
-            cublasLtMatrixLayoutDestroy(product.a);
-            cublasLtMatrixLayoutDestroy(product.b);
-            cublasLtMatrixLayoutDestroy(product.c);
-            cublasLtMatmulDescDestroy(product.operation);
-        }
         device_free(workspace_, stream_);
         cublasLtDestroy(handle_);
     }
@@ -92,10 +108,8 @@ class CublasLtGemm final : public Gemm {
                       (accumulate ? 2 : 0) + (bias ? 1 : 0),
                       alignment(a) * 1024 + alignment(b),
                       alignment(c)};
-        auto found = products_.find(key);
-        if (found == products_.end())
-            found = products_.emplace(key, make(a, transpose_a, b, transpose_b, c, inner, bias)).first;
-        Product& product = found->second;
+        Product& product =
+            products_.get(key, [&] { return make(a, transpose_a, b, transpose_b, c, inner, bias); });
         if (bias) {
             const void* pointer = bias.data;
             require(cublasLtMatmulDescSetAttribute(product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
@@ -169,7 +183,7 @@ class CublasLtGemm final : public Gemm {
     Stream stream_;
     cublasLtHandle_t handle_ = nullptr;
     void* workspace_ = nullptr;
-    std::map<Key, Product> products_;
+    BoundedMap<Key, Product> products_{kMostProducts};
 };
 
 }  // namespace

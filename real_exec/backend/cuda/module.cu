@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "real_exec/backend/cuda/cuda_backend.hpp"
 #include "real_exec/backend/cuda/module.hpp"
 #ifdef TW_HAVE_NCCL
@@ -25,6 +27,9 @@ Result<std::unique_ptr<Backend>> make(int device, bool tf32) {
 
 extern "C" __attribute__((visibility("default"))) const tw::cuda::Module* trainwright_cuda_module() {
     static const tw::cuda::Module module = [] {
+        // Work queues of the device, read when its context opens: with the driver's 8 the streams of a rank's
+        // communicators would wait behind each other and behind its kernels.
+        ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
         tw::cuda::Module m;
         m.description = TW_CUDA_DESCRIPTION;
         m.device_count = tw::cuda::device_count;

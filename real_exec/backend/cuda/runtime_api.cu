@@ -77,6 +77,13 @@ Result<DeviceInfo> open_device(int index) {
                       "CUDA " + version(runtime) + ", driver " + version(driver)};
 }
 
+std::size_t used_device_bytes() {
+    std::size_t free = 0, total = 0;
+    if (cudaMemGetInfo(&free, &total) == cudaSuccess) return total - free;
+    cudaGetLastError();
+    return 0;
+}
+
 void* device_allocate(std::size_t bytes, Stream stream) {
     void* data = nullptr;
     if (cudaMallocAsync(&data, bytes, native(stream)) == cudaSuccess) return data;
@@ -113,6 +120,28 @@ void destroy_stream(Stream stream) {
 }
 void synchronize(Stream stream) {
     require(cudaStreamSynchronize(native(stream)), "synchronize");
+}
+StreamEvent make_event() {
+    cudaEvent_t event = nullptr;
+    require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
+    return event;
+}
+void destroy_event(StreamEvent event) {
+    cudaEventDestroy(static_cast<cudaEvent_t>(event));
+}
+void record(StreamEvent event, Stream stream) {
+    require(cudaEventRecord(static_cast<cudaEvent_t>(event), native(stream)), "event");
+}
+bool has_happened(StreamEvent event) {
+    const cudaError_t state = cudaEventQuery(static_cast<cudaEvent_t>(event));
+    if (state != cudaErrorNotReady) {
+        require(state, "event");
+        return true;
+    }
+    // An event that has not happened leaves this behind, which the check after the next kernel's launch would
+    // take for its own.
+    if (const cudaError_t last = cudaGetLastError(); last != cudaErrorNotReady) require(last, "event");
+    return false;
 }
 void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream) {
     // Pageable memory is read before the call returns; pinned memory is the caller's to keep.

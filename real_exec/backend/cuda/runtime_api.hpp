@@ -19,6 +19,8 @@ struct DeviceInfo {
 };
 
 int device_count();  // 0 without a driver
+// Of this thread's device: what all its users hold of its memory; 0: not known.
+std::size_t used_device_bytes();
 
 // Makes the device this thread's; an error says what is missing (driver, device, a device of this index).
 Result<DeviceInfo> open_device(int index);
@@ -34,6 +36,12 @@ void pinned_free(void* data);
 Stream make_stream();
 void destroy_stream(Stream stream);
 void synchronize(Stream stream);
+// A point in a stream's work (a cudaEvent_t without timing).
+using StreamEvent = void*;
+StreamEvent make_event();
+void destroy_event(StreamEvent event);
+void record(StreamEvent event, Stream stream);  // again: the latest point
+bool has_happened(StreamEvent event);           // true where it was never recorded
 void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream);
 void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream);  // complete on return
 void copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream);

@@ -29,18 +29,6 @@ void require(cudaError_t status, const char* what) {
     std::abort();
 }
 
-// Whether what was recorded has been done. An event that has not happened leaves cudaErrorNotReady behind,
-// which the check after the next kernel's launch would take for its own.
-bool has_happened(cudaEvent_t event, const char* what) {
-    const cudaError_t state = cudaEventQuery(event);
-    if (state != cudaErrorNotReady) {
-        require(state, what);
-        return true;
-    }
-    if (const cudaError_t last = cudaGetLastError(); last != cudaErrorNotReady) require(last, what);
-    return false;
-}
-
 ncclDataType_t type_of(DType dtype) {
     switch (dtype) {
         case DType::F32:
@@ -71,6 +59,15 @@ Status settle(ncclComm_t comm, ncclResult_t result, const std::string& what, dou
     if (result == ncclSuccess) return ok();
     return Error{ErrorCode::Failure, what + ": " + ncclGetErrorString(result), "nccl",
                  ncclGetLastError(comm)};
+}
+
+// Its kernels go ahead of the blocks of a product that wait for multiprocessors: peers wait for them.
+cudaStream_t urgent_stream() {
+    int least = 0, greatest = 0;
+    require(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream");
+    cudaStream_t stream = nullptr;
+    require(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "stream");
+    return stream;
 }
 
 // One NCCL communicator and the stream of its operations.
@@ -159,7 +156,7 @@ class NcclRequest final : public Request {
                        ncclGetLastError(channel_->comm)});
             return true;
         }
-        if (!has_happened(event_, what_.c_str())) return false;
+        if (!has_happened(event_)) return false;
         // On the backend's stream: a copy on the channel's would wait for all that was posted behind this.
         copy_back();
         done_ = true;
@@ -361,7 +358,7 @@ class NcclCommunicator final : public Communicator {
         const ncclResult_t begun = ncclCommInitRankConfig(&channel.comm, ranks, id, rank, &config);
         Status made = settle(channel.comm, begun, name_ + part + ": connecting", bootstrap_.deadline_s);
         channel.failed = !made;
-        if (made) require(cudaStreamCreateWithFlags(&channel.stream, cudaStreamNonBlocking), "stream");
+        if (made) channel.stream = urgent_stream();
         return made;
     }
     static std::size_t count(const Tensor& t) { return static_cast<std::size_t>(t.elements()); }

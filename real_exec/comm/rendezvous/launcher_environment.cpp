@@ -57,18 +57,25 @@ Result<std::string> first_host(std::string_view list) {
            std::string(after.substr(0, after.find(',')));
 }
 
-bool started_by_launcher(const LauncherVariables& environment) {
-    return environment("RANK") != nullptr || environment("SLURM_PROCID") != nullptr;
+Launcher launcher_of(const LauncherVariables& environment, bool has_mpi) {
+    const auto is_set = [&](const char* name) { return environment(name) != nullptr; };
+    if (is_set("RANK") && is_set("WORLD_SIZE")) return Launcher::Torchrun;
+    const bool by_mpi = is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMIX_RANK") || is_set("PMI_RANK");
+    if (has_mpi && by_mpi) return Launcher::Mpi;
+    if (is_set("SLURM_PROCID")) return Launcher::Slurm;
+    return is_set("RANK") ? Launcher::Torchrun : Launcher::None;
 }
 
 Result<LaunchedRank> launched_rank(const LauncherVariables& environment) {
     Errors errors;
     LaunchedRank found;
-    const bool torchrun = environment("RANK") != nullptr;
-    if (!torchrun && environment("SLURM_PROCID") == nullptr) {
+    const Launcher launcher = launcher_of(environment, false);
+    const bool torchrun = launcher == Launcher::Torchrun;
+    if (launcher == Launcher::None) {
         return Error{ErrorCode::Usage, "neither torchrun nor srun has started this process",
                      "RANK, SLURM_PROCID",
-                     "torchrun --nproc-per-node 8 …, srun …, or mpirun with MPI built in"};
+                     "torchrun --no-python --nproc-per-node 8 trainwright-exec …, srun …, or mpirun with MPI "
+                     "built in"};
     }
     constexpr std::int64_t kMost = 1 << 20;
     const char* rank = torchrun ? "RANK" : "SLURM_PROCID";

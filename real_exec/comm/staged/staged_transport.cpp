@@ -71,11 +71,13 @@ class StagedCommunicator final : public Communicator {
 
     RequestPtr all_reduce(const Tensor& t) override {
         Copies copies(backend_);
-        return staged(inner_->all_reduce(copies.take(t, true, true)), std::move(copies));
+        const Tensor here = copies.take(t, true, true);
+        return staged(inner_->all_reduce(here), std::move(copies));
     }
     RequestPtr all_reduce_max(const Tensor& t) override {
         Copies copies(backend_);
-        return staged(inner_->all_reduce_max(copies.take(t, true, true)), std::move(copies));
+        const Tensor here = copies.take(t, true, true);
+        return staged(inner_->all_reduce_max(here), std::move(copies));
     }
     RequestPtr reduce_scatter(const Tensor& whole, const Tensor& own) override {
         Copies copies(backend_);
@@ -91,8 +93,8 @@ class StagedCommunicator final : public Communicator {
     }
     RequestPtr broadcast(const Tensor& t, int root) override {
         Copies copies(backend_);
-        return staged(inner_->broadcast(copies.take(t, root == rank(), root != rank()), root),
-                      std::move(copies));
+        const Tensor here = copies.take(t, root == rank(), root != rank());
+        return staged(inner_->broadcast(here, root), std::move(copies));
     }
     RequestPtr all_to_all(const Tensor& send, std::span<const std::int64_t> send_elements,
                           const Tensor& receive, std::span<const std::int64_t> receive_elements) override {
@@ -103,16 +105,19 @@ class StagedCommunicator final : public Communicator {
     }
     RequestPtr send(const Tensor& t, int to, int tag) override {
         Copies copies(backend_);
-        return staged(inner_->send(copies.take(t, true, false), to, tag), std::move(copies));
+        const Tensor here = copies.take(t, true, false);
+        return staged(inner_->send(here, to, tag), std::move(copies));
     }
     RequestPtr receive(const Tensor& t, int from, int tag) override {
         Copies copies(backend_);
-        return staged(inner_->receive(copies.take(t, false, true), from, tag), std::move(copies));
+        const Tensor here = copies.take(t, false, true);
+        return staged(inner_->receive(here, from, tag), std::move(copies));
     }
     Status barrier() override { return inner_->barrier(); }
 
   private:
-    // Copies move with their blocks: what the inner request points at stays where it is.
+    // Copies move with their blocks: what the inner request points at stays where it is. They are taken ahead
+    // of this call, whose arguments come in any order.
     static RequestPtr staged(RequestPtr inner, Copies copies) {
         return std::make_unique<StagedRequest>(std::move(inner), std::move(copies));
     }

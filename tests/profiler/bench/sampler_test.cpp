@@ -145,6 +145,31 @@ TEST(JudgeNoise, SaysWhichMachineIsNoisy) {
     EXPECT_EQ(judge_noise(samples).text.rfind("noisy", 0), 0U);
 }
 
+TEST(JudgeNoise, LooksAtTheTailAndBetweenRanks) {
+    const std::vector<double> quiet = {1, 1.001, 1.002, 0.999, 1, 1.001, 1}, wild = {1, 9, 1, 20, 3, 11, 1};
+    std::vector<SampleSeries> samples(20);
+    for (SampleSeries& series : samples)
+        series.values = quiet;
+    samples[0].values = wild;  // one in twenty
+    const NoiseVerdict one = judge_noise(samples);
+    EXPECT_FALSE(one.noisy) << one.text;
+    EXPECT_EQ(one.text,
+              "quiet: equal samples differ by 0.1 % (median of 20 series; one in ten beyond 0.1 %)");
+    for (std::size_t i = 0; i < 3; ++i)
+        samples[i].values = wild;
+    const NoiseVerdict tail = judge_noise(samples);
+    EXPECT_TRUE(tail.noisy) << tail.text;
+    EXPECT_LT(tail.noise, 0.01);
+    // Few, but those that time messages.
+    for (std::size_t i = 0; i < 3; ++i)
+        samples[i].values = quiet;
+    samples[0].values = wild;
+    samples[0].benchmark = "collective";
+    const NoiseVerdict messages = judge_noise(samples);
+    EXPECT_TRUE(messages.noisy) << messages.text;
+    EXPECT_NE(messages.text.find("; between ranks "), std::string::npos) << messages.text;
+}
+
 TEST(SampleStatistics, IntervalsHoldTheMedian) {
     const std::vector<double> values = {5, 1, 4, 2, 3, 9, 7, 8, 6, 10};
     EXPECT_DOUBLE_EQ(median_of(values), 5.5);

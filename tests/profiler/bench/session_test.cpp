@@ -1,5 +1,6 @@
 #include "profiler/bench/session.hpp"
 
+#include <atomic>
 #include <mutex>
 
 #include <gtest/gtest.h>
@@ -112,6 +113,30 @@ TEST(Session, GoesOnWhereItWasInterrupted) {
     EXPECT_GT(std::count_if(second.samples.begin(), second.samples.end(),
                             [](const SampleSeries& s) { return s.benchmark == "norm"; }),
               0);
+}
+
+// Interrupted in its first benchmark, long before anything can be fitted.
+TEST(Session, LeavesWhatItMeasuredWhenItIsInterruptedEarly) {
+    std::atomic<bool> stop{false};
+    SessionOptions options = quick(20);
+    options.only = {"copies", "norms", "gemm"};
+    options.stop = &stop;
+    const auto transport = std::move(local_transports(1).front());
+    const auto backend = make_cpu_backend();
+    std::vector<ProfileDocument> saved;
+    const auto document = run_session(
+        options, *transport, *backend, {}, [&](const SessionProgress& p) { stop = p.index > 0; },
+        [&](const ProfileDocument& one) { saved.push_back(one); });
+    ASSERT_TRUE(document) << to_string(document.errors());
+    EXPECT_FALSE(document->environment->complete);
+    EXPECT_TRUE(document->profile.gemm.empty());
+    ASSERT_FALSE(saved.empty());
+    EXPECT_GT(saved.front().samples.size(), 0U);
+    const auto again =
+        decode_measured_samples(*parse_json(profile_document_text(saved.front()), "text"), "again");
+    ASSERT_TRUE(again) << to_string(again.errors());
+    EXPECT_EQ(again->samples, saved.front().samples);
+    EXPECT_FALSE(again->environment->complete);
 }
 
 TEST(Session, NamesAnUnknownBenchmarkAndItsNearest) {

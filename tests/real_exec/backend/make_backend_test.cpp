@@ -38,6 +38,10 @@ TEST(MakeBackend, AMissingModuleIsNamed) {
         to_string(backend.errors()).find("no CUDA module: /nowhere/libtrainwright_cuda.so is not there"),
         std::string::npos)
         << to_string(backend.errors());
+    const Status present = backend_present("cuda");
+    ASSERT_FALSE(present);
+    EXPECT_EQ(to_string(present.errors()), to_string(backend.errors()));
+    EXPECT_TRUE(backend_present("cpu"));
 }
 
 }  // namespace

@@ -71,10 +71,42 @@ TEST(LauncherEnvironment, NamesAllThatIsMissing) {
     EXPECT_NE(text.find("MASTER_ADDR: is not set"), std::string::npos) << text;
     EXPECT_NE(text.find("MASTER_PORT: is not set"), std::string::npos) << text;
     const Variables none;
-    EXPECT_FALSE(started_by_launcher(of(none)));
-    EXPECT_FALSE(launched_rank(of(none)));
+    const auto nobody = launched_rank(of(none));
+    ASSERT_FALSE(nobody);
+    EXPECT_NE(to_string(nobody.errors()).find("torchrun --no-python "), std::string::npos)
+        << to_string(nobody.errors());
     const Variables beyond = {{"RANK", "8"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}};
     EXPECT_EQ(to_string(launched_rank(of(beyond)).errors()), "RANK: is 8 of 8 ranks (hint: 0 to 7)");
+}
+
+TEST(LauncherEnvironment, WhoStartedThisProcess) {
+    struct Case {
+        Variables variables;
+        Launcher with_mpi, without;
+    };
+    const Case cases[] = {
+        {{}, Launcher::None, Launcher::None},
+        {{{"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_RANK", "0"}}, Launcher::Mpi, Launcher::None},
+        {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, Launcher::Torchrun, Launcher::Torchrun},
+        {{{"SLURM_PROCID", "0"}}, Launcher::Slurm, Launcher::Slurm},
+        // srun --mpi=pmix: without MPI in the build the same ranks meet by themselves.
+        {{{"SLURM_PROCID", "0"}, {"PMIX_RANK", "0"}}, Launcher::Mpi, Launcher::Slurm},
+        {{{"SLURM_PROCID", "0"}, {"PMI_RANK", "0"}}, Launcher::Mpi, Launcher::Slurm},
+        // srun starts torchrun, whose ranks inherit srun's variables.
+        {{{"SLURM_PROCID", "0"}, {"PMIX_RANK", "0"}, {"RANK", "3"}, {"WORLD_SIZE", "8"}},
+         Launcher::Torchrun,
+         Launcher::Torchrun},
+        // A RANK of somebody else's.
+        {{{"SLURM_PROCID", "1"}, {"RANK", "3"}}, Launcher::Slurm, Launcher::Slurm},
+        {{{"OMPI_COMM_WORLD_SIZE", "2"}, {"RANK", "3"}}, Launcher::Mpi, Launcher::Torchrun},
+    };
+    for (const Case& c : cases) {
+        std::string names;
+        for (const auto& [name, value] : c.variables)
+            names += name + " ";
+        EXPECT_EQ(launcher_of(of(c.variables), true), c.with_mpi) << names;
+        EXPECT_EQ(launcher_of(of(c.variables), false), c.without) << names;
+    }
 }
 
 TEST(LauncherEnvironment, FirstHost) {

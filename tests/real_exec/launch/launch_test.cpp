@@ -114,8 +114,27 @@ TEST(Launch, AnMpiJobCarriesItsPlan) {
           "  slotsPerWorker: 8\n", "    Launcher:\n      replicas: 1\n", "    Worker:\n      replicas: 2\n",
           "nvidia.com/gpu: 8\n", "            - \"-np\"\n            - \"16\"\n",
           "            - \"/trainwright/plan.json\"\n            - \"--steps\"\n",
-          "            - \"my corpus.txt\"\n"})
+          "            - \"my corpus.txt\"\n", "            - \"--allow-run-as-root\"\n",
+          "            - name: shm\n              mountPath: /dev/shm\n            resources:\n",
+          "          - name: shm\n            emptyDir:\n              medium: Memory\n"})
         EXPECT_NE(text->find(part), std::string::npos) << part << "\n" << *text;
+}
+
+TEST(Launch, RanksOnProcessorsAskForNoGpu) {
+    LaunchOptions options = options_for(LaunchTarget::Slurm);
+    options.on_processors = true;
+    options.mpi = "pmi2";
+    const auto text = launch_file(plan_on("h100:16", 2, 4, 2), options);
+    ASSERT_TRUE(text);
+    EXPECT_EQ(text->find("gpus"), std::string::npos) << *text;
+    EXPECT_NE(text->find("#SBATCH --cpus-per-task=1\n"), std::string::npos) << *text;
+    EXPECT_NE(text->find("srun --mpi=pmi2 --kill"), std::string::npos) << *text;
+    options.target = LaunchTarget::MpiJob;
+    options.image = "x";
+    const auto job = launch_file(plan_on("h100:16", 2, 4, 2), options);
+    ASSERT_TRUE(job);
+    EXPECT_EQ(job->find("nvidia"), std::string::npos) << *job;
+    EXPECT_EQ(job->find("/dev/shm"), std::string::npos) << *job;
 }
 
 TEST(Launch, RefusesWhatWouldBreakTheFile) {

@@ -84,6 +84,75 @@ TEST(Lanes, AChainStopsAtWhatFails) {
     EXPECT_EQ(begun, 1);
 }
 
+// A program of several steps: the message is of the step that the instruction belongs to.
+TEST(Lanes, NamesTheStepOfTheInstruction) {
+    Rank rank(60);
+    rank.lanes.events()[0].step = 9;
+    EXPECT_EQ(rank.lanes.step(), 9);
+    EXPECT_EQ(ended_by([&] {
+                  rank.lanes.enqueue(0);
+                  rank.lanes.drain();
+              }),
+              "rank 0, step 9: the network: the cable is cut");
+}
+
+TEST(Lanes, GivesUpAtTheStepOfTheInstruction) {
+    Rank rank(0.05);
+    rank.lanes.events()[0].step = 9;
+    const std::string said =
+        ended_by([&] { rank.lanes.wait_until([] { return false; }, "the end of the step"); });
+    EXPECT_EQ(said.rfind("rank 0, step 9: nothing has happened for 0 s while it waits for the end", 0), 0U)
+        << said;
+}
+
+class SlowRequest final : public Request {
+  public:
+    explicit SlowRequest(int polls) : polls_(polls) {}
+    bool test() override { return --polls_ <= 0; }
+    Status wait() override {
+        polls_ = 0;
+        return ok();
+    }
+
+  private:
+    int polls_;
+};
+
+class SlowLane final : public LaneHandler {
+  public:
+    std::vector<RequestPtr> start(std::uint32_t) override {
+        std::vector<RequestPtr> requests;
+        requests.push_back(std::make_unique<SlowRequest>(50));
+        return requests;
+    }
+    void complete(std::uint32_t) override { ++completed; }
+    int completed = 0;
+};
+
+// Transfers come to their end while a device computes, and that time counts as computation.
+TEST(Lanes, GoOnWhileADeviceComputes) {
+    testing::ThrowingTransport transport;
+    RunClock clock;
+    SlowLane handler;
+    Lanes lanes(transport, clock, handler, "rank 0", 60);
+    RankProgram program;
+    Instruction transfer;
+    transfer.opcode = Opcode::AllReduce;
+    transfer.stream = Stream::Dp;
+    program.instructions = {transfer, Instruction{}};
+    program.wait_begin = {0, 0, 0};
+    lanes.begin(program, 0);
+    lanes.enqueue(0);
+    lanes.host_started(1);
+    ASSERT_EQ(handler.completed, 0);
+    const double waited = lanes.waited_s(), until = clock.seconds() + 0.3;
+    lanes.compute_until([&] { return clock.seconds() > until; });
+    EXPECT_EQ(handler.completed, 1);
+    EXPECT_EQ(lanes.waited_s(), waited);
+    lanes.host_finished(1);
+    lanes.drain();
+}
+
 // The watchdog's thread gives five seconds beside its own time.
 TEST(Lanes, NoWatchdogEndsARest) {
     Rank rank(0.1);

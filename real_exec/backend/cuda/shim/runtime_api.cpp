@@ -13,6 +13,10 @@ Result<DeviceInfo> open_device(int) {
     return DeviceInfo{"the kernels' shim on the CPU", 0, 0, 0, 1, "no CUDA"};
 }
 
+std::size_t used_device_bytes() {
+    return 0;
+}
+
 void* device_allocate(std::size_t bytes, Stream) {
     return std::aligned_alloc(512, (bytes + 511) / 512 * 512);
 }
@@ -34,6 +38,15 @@ Stream make_stream() {
 }
 void destroy_stream(Stream) {}
 void synchronize(Stream) {}
+// Every call has completed when it returns: whatever was recorded has happened.
+StreamEvent make_event() {
+    return nullptr;
+}
+void destroy_event(StreamEvent) {}
+void record(StreamEvent, Stream) {}
+bool has_happened(StreamEvent) {
+    return true;
+}
 void copy_to_device(void* to, const void* from, std::size_t bytes, Stream) {
     std::memcpy(to, from, bytes);
 }
