@@ -51,6 +51,8 @@ constexpr std::array kShares = {
     Share{"exposed context parallel", &TimeBreakdown::exposed_cp, "▒", "~", TextStyle::Magenta},
     Share{"exposed expert parallel", &TimeBreakdown::exposed_ep, "▒", "~", TextStyle::Magenta},
     Share{"offloading activations", &TimeBreakdown::exposed_offload, "▒", "~", TextStyle::Magenta},
+    Share{"slowed by collectives", &TimeBreakdown::slowed, "▒", "~", TextStyle::Magenta},
+    Share{"copying weights", &TimeBreakdown::stash, "▓", "%", TextStyle::Blue},
     Share{"waiting for the host", &TimeBreakdown::host, "░", ".", TextStyle::Red},
     Share{"waiting for other ranks", &TimeBreakdown::bubble, "░", ".", TextStyle::Red},
 };
@@ -242,10 +244,8 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
 }
 
 std::string time_breakdown_text(const SimulationReport& report, const ReportTextOptions& options) {
-    double total = 0;
-    for (const Share& share : kShares)
-        total += mean_share(report, share.seconds);
-    if (total <= 0) return {};
+    const double total = report.step_time_s;
+    if (total <= 0 || report.ranks.empty()) return {};
     std::string out = heading("Where the time goes (mean of the ranks)", options);
     const double columns = std::clamp(options.width - 52, 10, 60);
     for (const Share& share : kShares) {
@@ -289,10 +289,25 @@ std::string memory_text(const SimulationReport& report, const ReportTextOptions&
     TextTable addends({"part", "bytes", "formula"});
     for (const MemoryAddend& addend : fullest->addends)
         addends.add_row({addend.name, format_bytes(addend.bytes), addend.formula});
+    if (!fullest->beside.empty()) {
+        addends.add_row({"allocated", format_bytes(fullest->peak_allocated_bytes), "all of the above"});
+        for (const MemoryAddend& addend : fullest->beside)
+            addends.add_row({addend.name, format_bytes(addend.bytes), addend.formula});
+        addends.add_row(
+            {"on the device", format_bytes(fullest->device_bytes), "allocated and what is beside it"});
+    }
     addends.align(2, Align::Left);
     out += addends.render(TableFormat::Terminal, options.colour, 2);
     if (fullest->initialisation_peak_bytes > 0) {
-        out += fmt::format("  at initialisation {}\n", format_bytes(fullest->initialisation_peak_bytes));
+        out +=
+            fmt::format("  before the first step {}: the model states; building the model is not modelled\n",
+                        format_bytes(fullest->initialisation_peak_bytes));
+    }
+    if (report.padded_vocabulary > report.vocabulary) {
+        out += fmt::format("  vocabulary {} padded to {} ({} dummy rows), {} a rank\n",
+                           format_count(report.vocabulary), format_count(report.padded_vocabulary),
+                           format_count(report.padded_vocabulary - report.vocabulary),
+                           format_count(report.padded_vocabulary / report.plan.mesh.tp));
     }
     return out;
 }
