@@ -199,6 +199,11 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
     Errors errors;
     const RankConditions ranks(environment.cluster, world, scenario, errors);
     const NicTable nics(environment.cluster, topology, scenario, errors);
+    if (!scenario.contention && !(scenario.slow_nics.empty() && scenario.dead_nics.empty())) {
+        errors.push_back({ErrorCode::Usage,
+                          "slow_nics and dead_nics change no transfer and no gradient without contention",
+                          "scenario", "\"contention\": true, or neither of them"});
+    }
     if (!errors.empty()) return errors;
 
     const Scenario healthy;

@@ -382,6 +382,12 @@ TEST(Scenario, RefusesWhatIsNotThere) {
 
     scenario = {};
     const Case apart = across_nodes();
+    scenario.slow_nics = {{1, 3, 0.5}};
+    scenario.contention = false;
+    const auto apart_from_links = simulate_scenario(Simulator(apart.environment), apart.plan, scenario);
+    ASSERT_FALSE(apart_from_links.has_value());
+    EXPECT_EQ(apart_from_links.error().hint, "\"contention\": true, or neither of them");
+    scenario = {};
     for (int nic = 0; nic < 8; ++nic)
         scenario.dead_nics.push_back({1, nic});
     const auto dark = simulate_scenario(Simulator(apart.environment), apart.plan, scenario);
