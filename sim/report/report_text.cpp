@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -141,6 +142,23 @@ std::string memory_table(const std::vector<std::string>& columns, const std::vec
     std::string tall = by_part.render(TableFormat::Terminal, options.colour, 2);
     const auto room = static_cast<std::size_t>(std::max(1, options.width));
     return width(wide) > room && width(tall) < width(wide) ? tall : wide;
+}
+
+// A row of an addend; a formula that is wider than `room` goes on below itself.
+void add_addend(TextTable& table, const std::string& name, double bytes, std::string_view formula,
+                std::size_t room) {
+    std::string first = name, size = format_bytes(bytes);
+    while (true) {
+        std::size_t end = formula.size();
+        if (display_width(formula) > room) {
+            end = formula.rfind(' ', room);
+            if (end == std::string_view::npos || end == 0) end = formula.size();
+        }
+        table.add_row(
+            {std::exchange(first, ""), std::exchange(size, ""), std::string(formula.substr(0, end))});
+        if (end >= formula.size()) return;
+        formula.remove_prefix(end + 1);
+    }
 }
 
 bool equal_text(const std::vector<TableCell>& a, const std::vector<TableCell>& b) {
@@ -287,14 +305,18 @@ std::string memory_text(const SimulationReport& report, const ReportTextOptions&
     std::string at = fullest->peak_instant.empty() ? "" : fmt::format(", at {}", fullest->peak_instant);
     out += heading(fmt::format("The peak of rank {}{}", fullest->rank, at), options);
     TextTable addends({"part", "bytes", "formula"});
+    constexpr int kBeside = 32;  // names and bytes
+    const auto room = static_cast<std::size_t>(std::max(40, options.width - kBeside));
+    const auto add = [&](const std::string& name, double bytes, std::string_view formula) {
+        add_addend(addends, name, bytes, formula, room);
+    };
     for (const MemoryAddend& addend : fullest->addends)
-        addends.add_row({addend.name, format_bytes(addend.bytes), addend.formula});
+        add(addend.name, addend.bytes, addend.formula);
     if (!fullest->beside.empty()) {
-        addends.add_row({"allocated", format_bytes(fullest->peak_allocated_bytes), "all of the above"});
+        add("allocated", fullest->peak_allocated_bytes, "all of the above");
         for (const MemoryAddend& addend : fullest->beside)
-            addends.add_row({addend.name, format_bytes(addend.bytes), addend.formula});
-        addends.add_row(
-            {"on the device", format_bytes(fullest->device_bytes), "allocated and what is beside it"});
+            add(addend.name, addend.bytes, addend.formula);
+        add("on the device", fullest->device_bytes, "allocated and what is beside it");
     }
     addends.align(2, Align::Left);
     out += addends.render(TableFormat::Terminal, options.colour, 2);

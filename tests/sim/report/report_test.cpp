@@ -160,6 +160,19 @@ TEST(ReportText, NamesWhatLiesBesideTheAllocatorAndThePaddedVocabulary) {
     EXPECT_FALSE(report_to_json(SimulationReport{}).contains("critical_path"));
 }
 
+TEST(ReportText, LongFormulasGoOnBelow) {
+    SimulationReport report = sample();
+    report.memory[0].addends[1].formula =
+        "4 microbatches x (8 blocks x 1.14 GiB) + 3 x 1.02 GiB for weight gradients to come";
+    ReportTextOptions narrow;
+    narrow.width = 80;
+    EXPECT_NE(memory_text(report, narrow)
+                  .find("  activations  8.00 GiB  4 microbatches x (8 blocks x 1.14 GiB) + 3 x\n"
+                        "                         1.02 GiB for weight gradients to come\n"),
+              std::string::npos)
+        << memory_text(report, narrow);
+}
+
 TEST(ReportText, SaysWhatDoesNotFitOrRun) {
     SimulationReport report = sample();
     report.fits = false;
