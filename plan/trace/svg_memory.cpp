@@ -54,8 +54,8 @@ class MemoryPanel {
         // From the whole stack down to the first category: each is painted over the one before.
         for (std::size_t c = trace_.memory_categories.size(); c-- > 0;)
             draw_area(columns, c);
-        if (trace_.memory_capacity_bytes > 0) {
-            const double at = level(static_cast<double>(trace_.memory_capacity_bytes));
+        if (const std::int64_t capacity = trace_.capacity_of(rank); capacity > 0) {
+            const double at = level(static_cast<double>(capacity));
             canvas_.line(frame_.left, at, frame_.right, at,
                          fmt::format("stroke=\"{}\" stroke-width=\"1.3\" stroke-dasharray=\"6 4\"", kAlarm));
         }
@@ -117,6 +117,26 @@ class MemoryPanel {
     double y_, height_, scale_bytes_;
 };
 
+// Whether any rank ever holds something of the category.
+bool holds(const Trace& trace, std::size_t category) {
+    return std::any_of(trace.ranks.begin(), trace.ranks.end(), [&](const RankTrace& rank) {
+        return std::any_of(rank.memory.begin(), rank.memory.end(), [&](const MemorySample& sample) {
+            return category < sample.bytes.size() && sample.bytes[category] > 0;
+        });
+    });
+}
+
+// Least and most where devices are mixed: each panel has its own line.
+std::string capacity_text(const Trace& trace) {
+    std::int64_t least = trace.memory_capacity_bytes, most = least;
+    for (const RankTrace& rank : trace.ranks) {
+        least = std::min(least, trace.capacity_of(rank));
+        most = std::max(most, trace.capacity_of(rank));
+    }
+    const std::string range = least < most ? format_bytes(static_cast<double>(least)) + " to " : "";
+    return fmt::format("capacity {}{}", range, format_bytes(static_cast<double>(most)));
+}
+
 double draw_legend(SvgCanvas& canvas, const Trace& trace, double y) {
     double x = 16;
     const auto entry = [&](std::string_view text) {
@@ -129,12 +149,12 @@ double draw_legend(SvgCanvas& canvas, const Trace& trace, double y) {
         return std::exchange(x, x + width);
     };
     for (std::size_t c = 0; c < trace.memory_categories.size(); ++c) {
+        if (!holds(trace, c)) continue;
         const double at = entry(trace.memory_categories[c]);
         canvas.rect(at, y, 20, 12, fmt::format("fill=\"{}\"", category_colour(c)));
     }
     if (trace.memory_capacity_bytes > 0) {
-        const double at =
-            entry(fmt::format("capacity {}", format_bytes(static_cast<double>(trace.memory_capacity_bytes))));
+        const double at = entry(capacity_text(trace));
         canvas.line(at, y + 6, at + 20, y + 6,
                     fmt::format("stroke=\"{}\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"", kAlarm));
     }
@@ -149,6 +169,7 @@ double draw_memory(SvgCanvas& canvas, const Trace& trace, const SvgFrame& frame,
     for (const std::size_t r : frame.rows) {
         if (trace.ranks[r].memory.empty()) continue;
         ranks.push_back(&trace.ranks[r]);
+        largest = std::max(largest, static_cast<double>(trace.capacity_of(trace.ranks[r])));
         for (const MemorySample& sample : trace.ranks[r].memory)
             largest = std::max(largest, static_cast<double>(total(sample)));
     }

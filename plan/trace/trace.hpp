@@ -44,6 +44,8 @@ struct RankTrace {
     std::vector<MemorySample> memory;  // ascending in time; empty where not recorded
     int pipeline_rank = -1;            // the schedule's rank where `rank` is a global one; -1: `rank` itself
     int replica = 0;                   // which of the pipeline's replicas, where several are in the trace
+    // Of this rank's device where devices are mixed; 0: as Trace::memory_capacity_bytes says.
+    std::int64_t memory_capacity_bytes = 0;
     [[nodiscard]] int schedule_rank() const { return pipeline_rank < 0 ? rank : pipeline_rank; }
 };
 
@@ -53,11 +55,14 @@ struct Trace {
     int steps = 1;
     std::vector<SimTime> step_end;               // completion of each step
     std::vector<std::string> memory_categories;  // "parameters", "gradients", ...
-    std::int64_t memory_capacity_bytes = 0;      // 0: unknown
+    std::int64_t memory_capacity_bytes = 0;      // of a rank's device, the smallest where mixed; 0: unknown
     std::vector<RankTrace> ranks;
     std::vector<double>
         size_class_bytes;  // by Instruction::size_class, what one transfer moves; empty: unknown
     std::vector<std::string> stage_labels;  // by stage, "layers 0-7"; empty: unknown
+    [[nodiscard]] std::int64_t capacity_of(const RankTrace& rank) const {
+        return rank.memory_capacity_bytes > 0 ? rank.memory_capacity_bytes : memory_capacity_bytes;
+    }
 };
 
 // The trace with every rank's clock offset applied (and zeroed) and the earliest event at time 0. Analysis,

@@ -19,6 +19,7 @@ constexpr std::int64_t kMaxI32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxU32 = std::numeric_limits<std::uint32_t>::max();
 constexpr SimTime kMaxTime = kNever;
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 60;
+constexpr std::int64_t kMaxCapacity = std::numeric_limits<std::int64_t>::max() / 2;
 
 std::string quoted(std::string_view text) {
     return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -96,8 +97,7 @@ class TraceReader {
             trace.step_end.push_back(time(end, "/step_end_ps"));
         for (const Json& name : list(object, "memory_categories"))
             trace.memory_categories.push_back(text(name, "/memory_categories"));
-        trace.memory_capacity_bytes =
-            object.integer_or("memory_capacity_bytes", 0, 0, std::numeric_limits<std::int64_t>::max() / 2);
+        trace.memory_capacity_bytes = object.integer_or("memory_capacity_bytes", 0, 0, kMaxCapacity);
         for (const Json& bytes : list(object, "size_class_bytes")) {
             if (!bytes.is_number() || bytes.get<double>() < 0)
                 complain("/size_class_bytes", "not a number of bytes");
@@ -173,6 +173,7 @@ class TraceReader {
         rank.clock_uncertainty_s = object.number_or("clock_uncertainty_s", 0, 0, 1e6);
         rank.pipeline_rank = static_cast<int>(object.integer_or("pipeline_rank", -1, 0, kMaxU16));
         rank.replica = static_cast<int>(object.integer_or("replica", 0, 0, kMaxI32));
+        rank.memory_capacity_bytes = object.integer_or("memory_capacity_bytes", 0, 0, kMaxCapacity);
         std::size_t at = 0;
         for (const Json& event : object.array("events")) {
             rank.events.push_back(read_event(event, trace, fmt::format("{}/events/{}", pointer, at++)));
@@ -265,6 +266,8 @@ void write_trace(const Trace& trace, std::ostream& out) {
             << ",\"clock_uncertainty_s\":" << fmt::format("{}", rank.clock_uncertainty_s);
         if (rank.pipeline_rank >= 0) out << ",\"pipeline_rank\":" << rank.pipeline_rank;
         if (rank.replica != 0) out << ",\"replica\":" << rank.replica;
+        if (rank.memory_capacity_bytes > 0)
+            out << ",\"memory_capacity_bytes\":" << rank.memory_capacity_bytes;
         out << ",\n\"events\":[";
         for (std::size_t e = 0; e < rank.events.size(); ++e)
             out << (e > 0 ? ",\n" : "\n") << event_text(rank.events[e]);

@@ -26,46 +26,69 @@ double context(const ParallelPlan& plan, const Device& device) {
     return device.architecture == "ampere" ? kContextAmpere : kContextBytes;
 }
 
-double communicator(int size) {
-    if (size < 2) return 0;
-    return size == 2 ? kCommunicatorOfTwo : kCommunicator;
-}
+class Communicators {
+  public:
+    explicit Communicators(DeviceOverhead& overhead) : overhead_(overhead) {}
+    void add(int size, int times = 1) {
+        if (size < 2) return;
+        overhead_.communicators += times * (size == 2 ? kCommunicatorOfTwo : kCommunicator);
+        overhead_.count += times;
+    }
+
+  private:
+    DeviceOverhead& overhead_;
+};
 
 // Ours (real_exec/runtime/groups.cpp): every group that the plan uses is a communicator of its own, whatever
 // its size; a pipeline's neighbours have one for each direction beside the group's.
-double executor_communicators(const ParallelPlan& plan) {
+void add_of_executor(const ParallelPlan& plan, Communicators& all) {
     const DeviceMesh& m = plan.mesh;
-    double bytes = communicator(m.devices()) + communicator(m.tp) + communicator(m.cp) + communicator(m.ep) +
-                   communicator(m.pp) + 2 * (m.pp > 2 ? 2 : m.pp - 1) * kCommunicatorOfTwo;
+    for (const int size : {m.devices(), m.tp, m.cp, m.ep, m.pp})
+        all.add(size);
+    all.add(2, 2 * std::min(m.pp - 1, 2));
     // Replicas and the parts that a shard cuts them into; once more for traffic layer by layer.
+    const int times = plan.zero_stage > 1 ? 2 : 1;
     const auto replicas = [&](int size) {
+        all.add(size, times);
         const int part = plan.zero_shard > 0 ? std::min(plan.zero_shard, size) : size;
-        const double cut = part < size ? communicator(part) + communicator(size / part) : 0;
-        return (plan.zero_stage > 1 ? 2 : 1) * (communicator(size) + cut);
+        if (part == size) return;
+        all.add(part, times);
+        all.add(size / part, times);
     };
-    bytes += replicas(m.dp * m.cp);
-    return m.ep > 1 ? bytes + replicas(m.expert_dp()) : bytes;
+    replicas(m.dp * m.cp);
+    if (m.ep > 1) replicas(m.expert_dp());
 }
 
-}  // namespace
-
-double device_overhead(const ParallelPlan& plan, const Device& device) {
+void add_of_frameworks(const ParallelPlan& plan, Communicators& all) {
     const DeviceMesh& m = plan.mesh;
     const int world = m.devices();
-    if (plan.framework == "trainwright") return context(plan, device) + executor_communicators(plan);
     // The default group of all devices is used at least by barriers; others are communicators of their own
     // where they differ from it.
-    double bytes = context(plan, device) + communicator(world);
+    all.add(world);
     for (const int size : {m.tp, m.cp, m.dp * m.cp, m.ep, m.etp}) {
-        if (size < world) bytes += communicator(size);
+        if (size < world) all.add(size);
     }
     // Replicas of experts: a group of its own, whatever its size (Megatron-LM core/parallel_state.py,
     // _EXPERT_DATA_PARALLEL_GROUP; layers that are not split among ep reduce with the dense ones:
     // transformer/moe/experts.py, allreduce = not expert_parallel).
-    if (m.ep > 1) bytes += communicator(m.expert_dp());
-    // A pipeline's neighbours.
-    if (m.pp > 1) bytes += (m.pp > 2 ? 2 : 1) * kCommunicatorOfTwo;
-    return bytes;
+    if (m.ep > 1) all.add(m.expert_dp());
+    all.add(2, std::min(m.pp - 1, 2));  // a pipeline's neighbours
+}
+
+}  // namespace
+
+DeviceOverhead device_overhead_parts(const ParallelPlan& plan, const Device& device) {
+    DeviceOverhead overhead;
+    overhead.context = context(plan, device);
+    Communicators all(overhead);
+    framework_defaults(plan.framework).own_executor ? add_of_executor(plan, all)
+                                                    : add_of_frameworks(plan, all);
+    return overhead;
+}
+
+double device_overhead(const ParallelPlan& plan, const Device& device) {
+    const DeviceOverhead overhead = device_overhead_parts(plan, device);
+    return overhead.context + overhead.communicators;
 }
 
 }  // namespace tw

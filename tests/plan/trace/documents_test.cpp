@@ -21,6 +21,7 @@ Trace sample() {
     trace.stage_labels = {"layers 0-3", "layers 4-7", "layers 8-11"};
     trace.ranks[1].name = "PP01";
     trace.ranks[1].node = "node 0";
+    trace.ranks[1].memory_capacity_bytes = 1500;  // of a larger device
     return trace;
 }
 
@@ -125,6 +126,8 @@ TEST(TraceDocument, ReadsBackExactly) {
     }
     EXPECT_EQ(back->step_end, trace.step_end);
     EXPECT_EQ(back->size_class_bytes, trace.size_class_bytes);
+    EXPECT_EQ(back->capacity_of(back->ranks[0]), 1000);
+    EXPECT_EQ(back->capacity_of(back->ranks[1]), 1500);
 }
 
 TEST(TraceDocument, RefusesWithPointersAllAtOnce) {
