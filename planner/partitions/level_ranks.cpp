@@ -13,6 +13,12 @@ class RankLoads {
               std::vector<int> cuts)
         : before_(before), rank_of_stage_(rank_of_stage), cuts_(std::move(cuts)) {
         loads_ = loads();
+        half_layer_ = before.front().back() / static_cast<double>(2 * before.front().size());
+        outer_first_.resize(loads_.size());
+        for (std::size_t s = stages(); s-- > 0;)
+            outer_first_[rank_of_stage[s]].push_back(s);
+        for (std::vector<std::size_t>& own : outer_first_)
+            std::rotate(own.begin() + 1, own.end() - 1, own.end());
     }
 
     [[nodiscard]] const std::vector<int>& cuts() const { return cuts_; }
@@ -44,12 +50,7 @@ class RankLoads {
     // A layer of each of the first so many ranks goes from the rank's first stage to its last.
     void relieve_first_stages(std::size_t ranks) {
         for (std::size_t rank = 0; rank < ranks; ++rank) {
-            std::size_t first = stages(), last = 0;
-            for (std::size_t s = 0; s < stages(); ++s) {
-                if (rank_of_stage_[s] != rank) continue;
-                first = std::min(first, s);
-                last = s;
-            }
+            const std::size_t last = outer_first_[rank][0], first = outer_first_[rank][1];
             if (cuts_[first + 1] - cuts_[first] > 1) try_move(first, last, /*must_level=*/false);
         }
     }
@@ -72,20 +73,21 @@ class RankLoads {
         return loads;
     }
 
-    // Among equals the last; stages() where none can give a layer away.
+    // Times that differ by less than half a layer's mean are equal. Among equals a rank's last stage comes
+    // first, then its first one: that others of their chunk are shorter or longer disturbs the steady phase
+    // least. stages() where no stage can give a layer away.
     [[nodiscard]] std::size_t longest_stage(std::size_t rank) const {
         std::size_t longest = stages();
-        for (std::size_t s = 0; s < stages(); ++s) {
-            if (rank_of_stage_[s] != rank || cuts_[s + 1] - cuts_[s] < 2) continue;
-            if (longest == stages() || time(s) >= time(longest)) longest = s;
+        for (const std::size_t s : outer_first_[rank]) {
+            if (cuts_[s + 1] - cuts_[s] < 2) continue;
+            if (longest == stages() || time(s) > time(longest) + half_layer_) longest = s;
         }
         return longest;
     }
     [[nodiscard]] std::size_t shortest_stage(std::size_t rank) const {
-        std::size_t shortest = stages();
-        for (std::size_t s = 0; s < stages(); ++s) {
-            if (rank_of_stage_[s] != rank) continue;
-            if (shortest == stages() || time(s) <= time(shortest)) shortest = s;
+        std::size_t shortest = outer_first_[rank].front();
+        for (const std::size_t s : outer_first_[rank]) {
+            if (time(s) < time(shortest) - half_layer_) shortest = s;
         }
         return shortest;
     }
@@ -132,7 +134,9 @@ class RankLoads {
     std::span<const std::span<const double>> before_;  // by stage
     std::span<const std::uint16_t> rank_of_stage_;
     std::vector<int> cuts_;
-    std::vector<double> loads_;  // by rank
+    std::vector<double> loads_;                          // by rank
+    double half_layer_ = 0;                              // of a layer's mean time
+    std::vector<std::vector<std::size_t>> outer_first_;  // stages by rank: the last, the first, the others
 };
 
 }  // namespace
