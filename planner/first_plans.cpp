@@ -36,11 +36,11 @@ std::vector<MeshChoice> usual_meshes(const SearchSpace& space) {
     return meshes;
 }
 
-const ScheduleGenerator* usual_schedule(const std::vector<const ScheduleGenerator*>& schedules) {
-    for (const ScheduleGenerator* schedule : schedules) {
-        if (const auto name = schedule->info().name; name == "1f1b" || name == "interleaved") return schedule;
-    }
-    return nullptr;
+// One stage a rank and as many as there are blocks for; of experts also what hides their exchange.
+bool usual(const ScheduleGenerator& schedule, int virtual_stages, int most_virtual_stages, bool experts) {
+    const std::string name = schedule.info().name;
+    return name == "1f1b" || (name == "interleaved" && virtual_stages == most_virtual_stages) ||
+           (name == "dualpipev" && experts);
 }
 
 struct UsualPlan {
@@ -50,8 +50,8 @@ struct UsualPlan {
     ParallelPlan plan;
 };
 
-// One stage a rank and as many as there are blocks for, under every recomputation of whole stages.
-std::vector<UsualPlan> usual_plans(const SearchSpace& space) {
+// Under every recomputation of whole stages.
+std::vector<UsualPlan> usual_plans(const SearchSpace& space, bool experts) {
     std::vector<UsualPlan> plans;
     for (const MeshChoice& mesh : usual_meshes(space)) {
         const std::vector<ChunkChoice> chunks = space.chunks(mesh);
@@ -61,12 +61,12 @@ std::vector<UsualPlan> usual_plans(const SearchSpace& space) {
             std::find_if(zeros.begin(), zeros.end(), [](const ZeroChoice& z) { return z.stage == 1; });
         const ZeroChoice& zero = sharded != zeros.end() ? *sharded : zeros.front();
         for (const ChunkChoice& chunk : chunks) {
-            const bool end =
-                chunk.virtual_stages == 1 || chunk.virtual_stages == chunks.back().virtual_stages;
-            if (!end || chunk.recompute_layers >= 0) continue;
-            const auto* schedule = usual_schedule(space.schedules(mesh, chunk.virtual_stages));
-            if (schedule != nullptr)
-                plans.push_back({mesh, chunk, zero, space.make_plan(mesh, chunk, *schedule, zero)});
+            const int v = chunk.virtual_stages, most = chunks.back().virtual_stages;
+            if ((v > 2 && v < most) || chunk.recompute_layers >= 0) continue;
+            for (const ScheduleGenerator* schedule : space.schedules(mesh, v)) {
+                if (usual(*schedule, v, most, experts))
+                    plans.push_back({mesh, chunk, zero, space.make_plan(mesh, chunk, *schedule, zero)});
+            }
         }
     }
     return plans;
@@ -89,7 +89,7 @@ SimTime bound_of(const Simulator& simulator, const UsualPlan& usual) {
 
 std::vector<RankedPlan> first_plans(const Simulator& simulator, const SearchSpace& space, Workers& workers,
                                     const std::function<bool()>& stop) {
-    const std::vector<UsualPlan> plans = usual_plans(space);
+    const std::vector<UsualPlan> plans = usual_plans(space, simulator.environment().graph.experts > 0);
     std::vector<std::pair<SimTime, std::size_t>> order(plans.size());  // fastest first
     workers.for_each(plans.size(), [&](std::size_t i) {
         order[i] = {stop() ? kNever : bound_of(simulator, plans[i]), i};

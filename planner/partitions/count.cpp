@@ -30,6 +30,7 @@ PartitionCounter::Counts PartitionCounter::counts(const ShapeCost& shape, Recomp
         entry = std::make_unique<Counts::Entry>();
         entry->times = layer_times(graph_, shape, recompute);
         entry->sums = sums_before(entry->times);
+        entry->min_max.resize(uniform_cuts_.size());
     }
     return {*this, *entry};
 }
@@ -45,10 +46,14 @@ int PartitionCounter::Counts::of(const std::vector<std::uint16_t>& rank_of_stage
     if (count > 0) return count;
     const std::vector<std::span<const double>> before(rank_of_stage.size(), entry_->sums);
     const std::vector<int>& uniform = counter_->uniform_cuts_[rank_of_stage.size()];
-    std::set<std::vector<int>> distinct = {uniform, min_max_partition(entry_->times, stages)};
-    for (std::vector<int>& cuts : level_rank_cuts(before, rank_of_stage, uniform))
-        distinct.insert(std::move(cuts));
-    return count = static_cast<int>(distinct.size());
+    std::vector<int>& min_max = entry_->min_max[rank_of_stage.size()];
+    if (min_max.empty()) min_max = min_max_partition(entry_->times, stages);
+    std::vector<std::vector<int>> others = level_rank_cuts(before, rank_of_stage, uniform);
+    if (others.size() == 2 && others[0] == others[1]) others.pop_back();
+    const auto known = [&](const std::vector<int>& cuts) { return cuts == uniform || cuts == min_max; };
+    std::erase_if(others, known);
+    count = static_cast<int>(others.size()) + (min_max == uniform ? 1 : 2);
+    return count;
 }
 
 }  // namespace tw

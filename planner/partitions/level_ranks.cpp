@@ -14,11 +14,14 @@ class RankLoads {
         : before_(before), rank_of_stage_(rank_of_stage), cuts_(std::move(cuts)) {
         loads_ = loads();
         half_layer_ = before.front().back() / static_cast<double>(2 * before.front().size());
-        outer_first_.resize(loads_.size());
-        for (std::size_t s = stages(); s-- > 0;)
-            outer_first_[rank_of_stage[s]].push_back(s);
-        for (std::vector<std::size_t>& own : outer_first_)
-            std::rotate(own.begin() + 1, own.end() - 1, own.end());
+        // The same number for each rank, from the last one on.
+        const std::size_t each = stages() / loads_.size();
+        outer_first_.resize(stages());
+        std::vector<std::size_t> next(loads_.size());
+        for (std::size_t s = stages(); s-- > 0;) {
+            const std::size_t rank = rank_of_stage[s], k = next[rank]++;
+            outer_first_[rank * each + (k == 0 ? 0 : k + 1 == each ? 1 : k + 1)] = s;
+        }
     }
 
     [[nodiscard]] const std::vector<int>& cuts() const { return cuts_; }
@@ -50,13 +53,18 @@ class RankLoads {
     // A layer of each of the first so many ranks goes from the rank's first stage to its last.
     void relieve_first_stages(std::size_t ranks) {
         for (std::size_t rank = 0; rank < ranks; ++rank) {
-            const std::size_t last = outer_first_[rank][0], first = outer_first_[rank][1];
+            const std::size_t last = own(rank)[0], first = own(rank)[1];
             if (cuts_[first + 1] - cuts_[first] > 1) try_move(first, last, /*must_level=*/false);
         }
     }
 
   private:
     [[nodiscard]] std::size_t stages() const { return rank_of_stage_.size(); }
+    // A rank's last stage, its first, the others.
+    [[nodiscard]] std::span<const std::size_t> own(std::size_t rank) const {
+        const std::size_t each = stages() / loads_.size();
+        return std::span(outer_first_).subspan(rank * each, each);
+    }
     [[nodiscard]] double between(std::size_t stage, int first, int last) const {
         return before_[stage][static_cast<std::size_t>(last)] -
                before_[stage][static_cast<std::size_t>(first)];
@@ -78,15 +86,15 @@ class RankLoads {
     // least. stages() where no stage can give a layer away.
     [[nodiscard]] std::size_t longest_stage(std::size_t rank) const {
         std::size_t longest = stages();
-        for (const std::size_t s : outer_first_[rank]) {
+        for (const std::size_t s : own(rank)) {
             if (cuts_[s + 1] - cuts_[s] < 2) continue;
             if (longest == stages() || time(s) > time(longest) + half_layer_) longest = s;
         }
         return longest;
     }
     [[nodiscard]] std::size_t shortest_stage(std::size_t rank) const {
-        std::size_t shortest = outer_first_[rank].front();
-        for (const std::size_t s : outer_first_[rank]) {
+        std::size_t shortest = own(rank).front();
+        for (const std::size_t s : own(rank)) {
             if (time(s) < time(shortest) - half_layer_) shortest = s;
         }
         return shortest;
@@ -134,9 +142,9 @@ class RankLoads {
     std::span<const std::span<const double>> before_;  // by stage
     std::span<const std::uint16_t> rank_of_stage_;
     std::vector<int> cuts_;
-    std::vector<double> loads_;                          // by rank
-    double half_layer_ = 0;                              // of a layer's mean time
-    std::vector<std::vector<std::size_t>> outer_first_;  // stages by rank: the last, the first, the others
+    std::vector<double> loads_;             // by rank
+    double half_layer_ = 0;                 // of a layer's mean time
+    std::vector<std::size_t> outer_first_;  // stages, rank by rank
 };
 
 }  // namespace
@@ -154,8 +162,8 @@ std::vector<std::vector<int>> level_rank_cuts(std::span<const std::span<const do
     const std::size_t ranks = *std::max_element(rank_of_stage.begin(), rank_of_stage.end()) + std::size_t{1};
     if (ranks == rank_of_stage.size()) return {};  // one stage a rank: min-max levels them
     RankLoads level(before, rank_of_stage, uniform_cuts);
+    RankLoads lean = level;
     if (level.level(0) == ranks) return {};
-    RankLoads lean(before, rank_of_stage, uniform_cuts);
     const std::size_t half = (ranks - 1) / 2;
     lean.relieve_first_stages(std::min(half, lean.level(half)));
     return {level.cuts(), lean.cuts()};

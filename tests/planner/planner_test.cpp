@@ -121,7 +121,7 @@ TEST(Planner, KeepsTheBestSoFarWhenStoppedBetweenRounds) {
     ASSERT_EQ(answer->plans.size(), 1U);
     EXPECT_TRUE(answer->search.interrupted);
     EXPECT_FALSE(answer->search.proven_optimal);
-    EXPECT_DOUBLE_EQ(to_seconds(answer->plans[0].evaluation.step_time).value, best_s);
+    EXPECT_LE(to_seconds(answer->plans[0].evaluation.step_time).value, best_s);
 
     request.stop = nullptr;
     request.progress = nullptr;
