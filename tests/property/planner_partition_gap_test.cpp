@@ -118,7 +118,7 @@ TEST(PartitionGap, TriedOnesAreCloseToTheBestOfAll) {
                         gap(min_max), gap(uniform))
                 .c_str());
     }
-    EXPECT_LT(worst, 5.0);
+    EXPECT_LT(worst, 3.0);
     RecordProperty("worst_gap_percent", std::to_string(worst));
 }
 
