@@ -25,11 +25,15 @@ class ConfigurationCounter {
     [[nodiscard]] ConfigurationCount below(const MeshChoice& mesh, const ChunkChoice& chunk,
                                            const ShapeCost& shape);
 
-    // Partitions of one schedule below a chunking: those that are among `plans`.
-    [[nodiscard]] std::int64_t partitions(const MeshChoice& mesh, const ChunkChoice& chunk,
-                                          const ShapeCost& shape);
-
   private:
+    // Schedules with equal placements of stages.
+    struct Placement {
+        std::vector<std::uint16_t> rank_of_stage;
+        std::int64_t schedules = 0;
+    };
+    [[nodiscard]] std::vector<Placement> placements(const MeshChoice& mesh, int virtual_stages) const;
+    static std::int64_t pairs(const std::vector<Placement>& placements, PartitionCounter::Counts counts);
+
     const SearchSpace& space_;
     bool uniform_;
     PartitionCounter partitions_;

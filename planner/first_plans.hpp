@@ -1,6 +1,7 @@
 // The plans that one would try by hand: tensor parallelism within a node, pipelines across nodes, replicas
-// for the rest (Narayanan et al. 2021, section 3, takeaways 1 and 2), the smallest microbatches, one stage a
-// rank, 1F1B, a sharded optimizer. A search that knows what these reach leaves most others out at their
+// for the rest (Narayanan et al. 2021, section 3, takeaways 1 and 2), the smallest microbatches, 1F1B and the
+// most stages a rank, a sharded optimizer; of models with experts every expert parallel degree, also under
+// DualPipeV, which hides their exchange. A search that knows what these reach leaves most others out at their
 // bounds.
 #pragma once
 

@@ -82,9 +82,10 @@ class BestFirst {
             }
             report();
         }
-        if (statistics_.interrupted && best_.empty()) {
-            for (RankedPlan& plan : first)
-                insert(std::move(plan));
+        if (statistics_.interrupted) {
+            for (RankedPlan& plan : first) {
+                if (!keeps(plan.plan)) insert(std::move(plan));
+            }
         }
         if (statistics_.interrupted && best_.empty()) descend();
         return finish();
@@ -93,6 +94,12 @@ class BestFirst {
   private:
     [[nodiscard]] double elapsed() const {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    }
+    [[nodiscard]] bool keeps(const ParallelPlan& plan) const {
+        const auto same = [&](const RankedPlan& p) { return p.plan == plan; };
+        return std::any_of(best_.plans().begin(), best_.plans().end(), [&](const RankedPlan& p) {
+            return same(p) || std::any_of(p.alike.begin(), p.alike.end(), same);
+        });
     }
     [[nodiscard]] bool wanted(const Node& node) const { return best_.wants(node.time_s, node.memory); }
 
@@ -277,13 +284,8 @@ class BestFirst {
             for (const ZeroChoice& zero : c.zeros)
                 memory = std::min(memory, bounds.memory(c.chunks[k], zero));
             if (memory > capacity_) {
-                std::int64_t partitions = 1;
-                if (space_.has_partitions(tree_.mesh(parent), c.chunks[k])) {
-                    if (!shape) shape = tree_.shape(tree_.mesh(parent), 0);
-                    partitions = counter_.partitions(tree_.mesh(parent), c.chunks[k], *shape);
-                }
-                outcome.pruned["memory"] +=
-                    static_cast<std::int64_t>(tree_.schedules(node).size() * c.zeros.size()) * partitions;
+                if (!shape) shape = tree_.shape(tree_.mesh(parent), 0);
+                outcome.pruned["memory"] += counter_.below(tree_.mesh(parent), c.chunks[k], *shape).plans;
                 continue;
             }
             const bool hides = c.hides[static_cast<std::size_t>(c.chunks[k].virtual_stages)] != 0;
@@ -313,7 +315,7 @@ class BestFirst {
             auto placed = std::find_if(placements.begin(), placements.end(),
                                        [&](const Placed& p) { return p.ranks == ranks; });
             if (placed == placements.end()) {
-                auto partitions = tree_.partitions(node);
+                auto partitions = tree_.partitions(node, ranks);
                 const std::size_t count = partitions.size();
                 placements.push_back({std::move(ranks), std::move(partitions), {}, {}});
                 placed = std::prev(placements.end());

@@ -27,7 +27,9 @@ std::string search_sentence(const SearchStatistics& search, bool found) {
                             format_count(search.too_long), format_count(kMaxSearchedComputes));
     }
     const std::string wall = format_duration(search.wall_s);
-    if (search.proven_optimal) return text + (found ? ". Proven best, in " : ". Proven, in ") + wall + ".";
+    if (search.proven_optimal) {
+        return text + (found ? ". Proven best" : ". Proven") + " of the partitions tried, in " + wall + ".";
+    }
     return text + (search.interrupted ? ". Cut short after " : ". Not proven best, after ") + wall + ".";
 }
 

@@ -73,7 +73,8 @@ std::shared_ptr<const ShapeCost> SearchTree::shape(const MeshChoice& mesh, int n
     return simulator_.shapes().get(environment, key);
 }
 
-std::vector<std::vector<StageSpec>> SearchTree::partitions(const SearchNode& node) const {
+std::vector<std::vector<StageSpec>> SearchTree::partitions(
+    const SearchNode& node, std::span<const std::uint16_t> rank_of_stage) const {
     std::vector<StageSpec> uniform =
         space_.make_plan(mesh(node), chunk(node), *schedule(node).generator, ZeroChoice{}).stages;
     if (!space_.has_partitions(mesh(node), chunk(node))) return {std::move(uniform)};
@@ -82,14 +83,17 @@ std::vector<std::vector<StageSpec>> SearchTree::partitions(const SearchNode& nod
         const bool again = !shapes.empty() && stage.node_group == uniform[shapes.size() - 1].node_group;
         shapes.push_back(again ? shapes.back() : shape(mesh(node), stage.node_group));
     }
-    return distinct_partitions(simulator_.environment().graph, shapes, std::move(uniform),
+    return distinct_partitions(simulator_.environment().graph, shapes, rank_of_stage, std::move(uniform),
                                chunk(node).recompute);
 }
 
 ParallelPlan SearchTree::plan(const SearchNode& node) const {
     ParallelPlan plan =
         space_.make_plan(mesh(node), chunk(node), *schedule(node).generator, choices(node).zeros[node.zero]);
-    if (node.partition > 0) plan.stages = partitions(node)[node.partition];
+    if (node.partition > 0) {
+        const auto ranks = rank_of_stage(*schedule(node).generator, schedule_shape(plan));
+        plan.stages = partitions(node, ranks)[node.partition];
+    }
     return plan;
 }
 

@@ -84,7 +84,8 @@ class SearchTree {
     [[nodiscard]] std::shared_ptr<const ShapeCost> shape(const MeshChoice& mesh, int node_group,
                                                          bool gathered_parameters = false) const;
     // Of the node's chunking and schedule: the uniform one first. Cheap enough to be made anew.
-    [[nodiscard]] std::vector<std::vector<StageSpec>> partitions(const SearchNode& node) const;
+    [[nodiscard]] std::vector<std::vector<StageSpec>> partitions(
+        const SearchNode& node, std::span<const std::uint16_t> rank_of_stage) const;
     [[nodiscard]] ParallelPlan plan(const SearchNode& node) const;
 
     // What a plan of any of the node's schedules holds at least, whatever the ZeRO stage; nothing where only

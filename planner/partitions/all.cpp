@@ -23,6 +23,7 @@ std::int64_t listed_compositions(int layers, int stages) {
 }
 
 std::vector<std::vector<StageSpec>> all_partitions(const LayerGraph& graph, StageShapes shapes,
+                                                   std::span<const std::uint16_t> /*rank_of_stage*/,
                                                    RecomputeMode recompute) {
     const int layers = graph.size(), stages = static_cast<int>(shapes.size());
     if (listed_compositions(layers, stages) == 0) return {};
@@ -32,15 +33,7 @@ std::vector<std::vector<StageSpec>> all_partitions(const LayerGraph& graph, Stag
         cuts[static_cast<std::size_t>(s)] = s;
     cuts.back() = layers;
     while (true) {
-        std::vector<StageSpec> specs;
-        for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
-            StageSpec spec;
-            spec.first_layer = cuts[s];
-            spec.last_layer = cuts[s + 1];
-            spec.recompute = recompute;
-            specs.push_back(spec);
-        }
-        result.push_back(std::move(specs));
+        result.push_back(stages_of_cuts(cuts, recompute));
         // The next combination of cuts in lexicographic order.
         int s = stages - 1;
         while (s > 0 && cuts[static_cast<std::size_t>(s)] == layers - (stages - s))

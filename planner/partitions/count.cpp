@@ -11,10 +11,8 @@ namespace tw {
 PartitionCounter::PartitionCounter(const LayerGraph& graph) : graph_(graph) {
     uniform_cuts_.resize(static_cast<std::size_t>(graph.size()) + 1);
     for (int stages = 1; stages <= graph.size(); ++stages) {
-        std::vector<int>& cuts = uniform_cuts_[static_cast<std::size_t>(stages)];
-        cuts.push_back(0);
-        for (const StageSpec& stage : uniform_partition(graph, stages, RecomputeMode::None))
-            cuts.push_back(stage.last_layer);
+        uniform_cuts_[static_cast<std::size_t>(stages)] =
+            cuts_of_stages(uniform_partition(graph, stages, RecomputeMode::None));
     }
     std::set<std::pair<int, LayerRole>> seen;
     for (int i = 0; i < graph.size(); ++i) {
@@ -31,20 +29,30 @@ PartitionCounter::Counts PartitionCounter::counts(const ShapeCost& shape, Recomp
     if (!entry) {
         entry = std::make_unique<Counts::Entry>();
         entry->times = layer_times(graph_, shape, recompute);
-        entry->by_stages.assign(uniform_cuts_.size(), 0);
+        entry->sums = sums_before(entry->times);
+        entry->min_max.resize(uniform_cuts_.size());
     }
     return {*this, *entry};
 }
 
-int PartitionCounter::Counts::of(int stages) {
+int PartitionCounter::Counts::of(const std::vector<std::uint16_t>& rank_of_stage) {
+    const auto stages = static_cast<int>(rank_of_stage.size());
     if (stages == 1) return 1;
     // Where every composition is a partition, the others are among them.
     const std::int64_t all = listed_compositions(counter_->graph_.size(), stages);
     if (all > 0) return static_cast<int>(all);
-    const auto s = static_cast<std::size_t>(stages);
     const std::lock_guard lock(entry_->mutex);
-    int& count = entry_->by_stages[s];
-    if (count == 0) count = min_max_partition(entry_->times, stages) == counter_->uniform_cuts_[s] ? 1 : 2;
+    int& count = entry_->by_placement[rank_of_stage];
+    if (count > 0) return count;
+    const std::vector<std::span<const double>> before(rank_of_stage.size(), entry_->sums);
+    const std::vector<int>& uniform = counter_->uniform_cuts_[rank_of_stage.size()];
+    std::vector<int>& min_max = entry_->min_max[rank_of_stage.size()];
+    if (min_max.empty()) min_max = min_max_partition(entry_->times, stages);
+    std::vector<std::vector<int>> others = level_rank_cuts(before, rank_of_stage, uniform);
+    if (others.size() == 2 && others[0] == others[1]) others.pop_back();
+    const auto known = [&](const std::vector<int>& cuts) { return cuts == uniform || cuts == min_max; };
+    std::erase_if(others, known);
+    count = static_cast<int>(others.size()) + (min_max == uniform ? 1 : 2);
     return count;
 }
 

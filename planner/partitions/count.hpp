@@ -2,6 +2,7 @@
 // below chunkings that a bound leaves out.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,15 +21,17 @@ class PartitionCounter {
     // Of one shape and recompute mode.
     class Counts {
       public:
-        // As many as distinct_partitions() has of so many stages; at least one stage and no more than layers.
-        [[nodiscard]] int of(int stages);
+        // As many as distinct_partitions() has of stages on these ranks; at least one stage and no more than
+        // layers.
+        [[nodiscard]] int of(const std::vector<std::uint16_t>& rank_of_stage);
 
       private:
         friend class PartitionCounter;
         struct Entry {
             std::mutex mutex;
-            std::vector<double> times;   // of every layer
-            std::vector<int> by_stages;  // 0: not counted yet
+            std::vector<double> times, sums;        // of every layer, and of the layers before each
+            std::vector<std::vector<int>> min_max;  // cuts, by stages; empty: not known yet
+            std::map<std::vector<std::uint16_t>, int> by_placement;
         };
         Counts(const PartitionCounter& counter, Entry& entry) : counter_(&counter), entry_(&entry) {}
 

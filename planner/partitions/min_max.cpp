@@ -22,6 +22,7 @@ std::vector<double> layer_times(const LayerGraph& graph, const ShapeCost& shape,
 }
 
 std::vector<std::vector<StageSpec>> min_max_time_partitions(const LayerGraph& graph, StageShapes shapes,
+                                                            std::span<const std::uint16_t> /*rank_of_stage*/,
                                                             RecomputeMode recompute) {
     const int stages = static_cast<int>(shapes.size());
     if (graph.size() < stages) return {};
@@ -37,15 +38,7 @@ std::vector<std::vector<StageSpec>> min_max_time_partitions(const LayerGraph& gr
         cuts = min_max_partition_by_stage(times);
     }
     if (cuts.empty()) return {};
-    std::vector<StageSpec> specs;
-    for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
-        StageSpec spec;
-        spec.first_layer = cuts[s];
-        spec.last_layer = cuts[s + 1];
-        spec.recompute = recompute;
-        specs.push_back(spec);
-    }
-    return {specs};
+    return {stages_of_cuts(cuts, recompute)};
 }
 
 }  // namespace tw

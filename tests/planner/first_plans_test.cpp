@@ -1,5 +1,7 @@
 #include "planner/first_plans.hpp"
 
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "plan/check_plan.hpp"
@@ -48,6 +50,21 @@ TEST(FirstPlans, ComeCloseToTheBest) {
     const SimTime optimum = answer->plans.front().evaluation.step_time;
     EXPECT_GE(best, optimum);
     EXPECT_LT(static_cast<double>(best), 1.25 * static_cast<double>(optimum));
+}
+
+// Without expert parallelism nothing of it fits but slow plans.
+TEST(FirstPlans, OfManyExpertsComeFromEveryExpertParallelDegree) {
+    const Asked asked("deepseek-v3", "h100:1024", 1024);
+    const std::vector<RankedPlan> plans = asked.first();
+    ASSERT_GE(plans.size(), 16U);
+    SimTime best = kNever;
+    std::set<int> degrees;
+    for (const RankedPlan& p : plans) {
+        best = std::min(best, p.evaluation.step_time);
+        degrees.insert(p.plan.mesh.ep);
+    }
+    EXPECT_GE(degrees.size(), 2U);
+    EXPECT_LT(to_seconds(best).value, 1.5 * 3.64);  // of what the whole search finds
 }
 
 TEST(FirstPlans, KeepToTheConstraints) {

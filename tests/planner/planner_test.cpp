@@ -121,7 +121,7 @@ TEST(Planner, KeepsTheBestSoFarWhenStoppedBetweenRounds) {
     ASSERT_EQ(answer->plans.size(), 1U);
     EXPECT_TRUE(answer->search.interrupted);
     EXPECT_FALSE(answer->search.proven_optimal);
-    EXPECT_DOUBLE_EQ(to_seconds(answer->plans[0].evaluation.step_time).value, best_s);
+    EXPECT_LE(to_seconds(answer->plans[0].evaluation.step_time).value, best_s);
 
     request.stop = nullptr;
     request.progress = nullptr;
@@ -328,8 +328,8 @@ TEST(Planner, ASentenceSaysHowASearchWent) {
     search.wall_s = 1.2;
     EXPECT_EQ(
         search_sentence(search, true),
-        "1,203,400 configurations, 87 simulated; left out: 1,203,300 by bound, 13 by memory. Proven best, "
-        "in 1.20 s.");
+        "1,203,400 configurations, 87 simulated; left out: 1,203,300 by bound, 13 by memory. Proven best "
+        "of the partitions tried, in 1.20 s.");
     EXPECT_EQ(search_sentence(search, false).find("best"), std::string::npos);
     search.pruned = {{"memory", 13}, {std::string(kNotReached), 1203300}};
     search.proven_optimal = false;

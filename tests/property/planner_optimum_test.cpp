@@ -25,16 +25,15 @@ struct Problem {
     PlanRequest request;
 };
 
-// All compositions of the layers into stages where the search lists them, beside uniform and min-max.
+// What the search tries of a leaf's layers: of the plan's stages, the uniform ones.
 std::vector<std::vector<StageSpec>> partitions(const Simulator& simulator, const Problem& problem,
                                                const SearchSpace& space, const MeshChoice& mesh,
-                                               const ChunkChoice& chunk, std::vector<StageSpec> uniform) {
-    const std::size_t stages = uniform.size();
-    std::vector<std::vector<StageSpec>> result = {std::move(uniform)};
-    if (stages == 1 || chunk.recompute_layers >= 0) return result;
-    const auto shapes = test::shapes_of(simulator, problem.request, space, mesh, result.front());
-    return distinct_partitions(problem.environment->graph, shapes, std::move(result.front()),
-                               chunk.recompute);
+                                               const ChunkChoice& chunk, const ScheduleGenerator& schedule,
+                                               const ParallelPlan& plan) {
+    if (plan.stage_count() == 1 || chunk.recompute_layers >= 0) return {plan.stages};
+    const auto shapes = test::shapes_of(simulator, problem.request, space, mesh, plan.stages);
+    return distinct_partitions(problem.environment->graph, shapes, test::placement_of(schedule, plan),
+                               plan.stages, chunk.recompute);
 }
 
 struct Everything {
@@ -74,7 +73,7 @@ Everything simulate_everything(const Problem& problem) {
         for (const ChunkChoice& chunk : space.chunks(mesh)) {
             for (const ScheduleGenerator* schedule : space.schedules(mesh, chunk.virtual_stages)) {
                 ParallelPlan plan = space.make_plan(mesh, chunk, *schedule, {});
-                for (auto& stages : partitions(simulator, problem, space, mesh, chunk, plan.stages)) {
+                for (auto& stages : partitions(simulator, problem, space, mesh, chunk, *schedule, plan)) {
                     plan.stages = std::move(stages);
                     for (const ZeroChoice& zero : space.zeros(mesh)) {
                         plan.zero_stage = zero.stage;
@@ -297,7 +296,7 @@ TEST(PlannerLeaves, AreLegalAndSimulateTheSameAlone) {
             if (!test::draw_leaf(random, space, leaf)) continue;
             if (random.integer(0, 1) == 0) {
                 const auto all =
-                    partitions(searching, problem, space, leaf.mesh, leaf.chunk, leaf.plan.stages);
+                    partitions(searching, problem, space, leaf.mesh, leaf.chunk, *leaf.schedule, leaf.plan);
                 leaf.plan.stages = test::pick(random, all);
                 uneven += leaf.plan.stages != all.front();
             }
