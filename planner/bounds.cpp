@@ -147,6 +147,72 @@ double MeshBounds::memory() const {
     return std::min(memory(full, {1, 0}, holds_gradients_), memory(full, {3, 0}, holds_gradients_));
 }
 
+LayerBounds::LayerBounds(const LayerGraph& graph, const ShapeCost& shape, const ChunkChoice& chunk)
+    : forward_{0}, compute_{0}, comm_{0}, hidden_{0} {
+    const auto add = [](std::vector<SimTime>& sums, SimTime time) {
+        sums.push_back(saturating_add(sums.back(), time));
+    };
+    for (int i = 0; i < graph.size(); ++i) {
+        const LayerCost& layer = shape.layers[static_cast<std::size_t>(graph.layer(i).layer_class)];
+        std::array<RecomputeMode, 2> modes = {RecomputeMode::None, RecomputeMode::None};
+        if (recomputes(graph.layer(i).role)) {
+            modes[0] = modes[1] = chunk.recompute;
+            if (chunk.recompute_layers >= 0) modes[1] = RecomputeMode::None;  // of some blocks
+        }
+        const auto least = [&](const auto& of) { return std::min(of(modes[0]), of(modes[1])); };
+        const auto forward = [&](RecomputeMode mode, CostStream stream) {
+            return stream_path(layer.phase(mode, Opcode::Forward), stream);
+        };
+        const auto both = [&](CostStream stream) {
+            return least([&](RecomputeMode mode) {
+                return saturating_add(forward(mode, stream), backward_path(layer, mode, stream));
+            });
+        };
+        add(forward_, least([&](RecomputeMode mode) { return forward(mode, CostStream::Compute); }));
+        add(compute_, both(CostStream::Compute));
+        add(comm_, both(CostStream::Comm));
+        add(hidden_, -least([&](RecomputeMode mode) {  // the most
+                return -to_sim_time(Seconds(layer.phase(mode, Opcode::Forward).ep.blocking_s +
+                                            layer.phase(mode, Opcode::Backward).ep.blocking_s));
+            }));
+    }
+}
+
+SimTime LayerBounds::step_time(std::span<const StageSpec> stages,
+                               std::span<const std::uint16_t> rank_of_stage, const GeneratorInfo& schedule,
+                               std::int64_t microbatches) const {
+    const auto of = [](const std::vector<SimTime>& sums, const StageSpec& stage) {
+        return sums[static_cast<std::size_t>(stage.last_layer)] -
+               sums[static_cast<std::size_t>(stage.first_layer)];
+    };
+    struct Rank {
+        SimTime compute = 0, comm = 0, hidden = 0;
+    };
+    std::vector<Rank> ranks(stages.size());
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        Rank& rank = ranks[rank_of_stage[s]];
+        rank.compute += of(compute_, stages[s]);
+        rank.comm += of(comm_, stages[s]);
+        if (schedule.overlaps_passes) rank.hidden += of(hidden_, stages[s]);
+    }
+    // One picosecond a layer and phase for roundings, as in MeshBounds.
+    const auto rounding = static_cast<SimTime>(16 * (forward_.size() + 1));
+    const auto work = [&](const Rank& rank) {
+        const SimTime once = std::max(rank.compute, rank.comm) - rank.hidden - rounding;
+        return saturating_multiply(std::max(SimTime{0}, once), microbatches);
+    };
+    SimTime bound = 0;
+    for (const Rank& rank : ranks)
+        bound = std::max(bound, work(rank));
+    if (schedule.boundary != StepBoundary::Barrier || schedule.overlaps_passes) return bound;
+    SimTime before = -rounding;  // as in leaf_step_time_bound
+    for (std::size_t s = 0; s < stages.size() && rank_of_stage[s] == s; ++s) {
+        bound = std::max(bound, saturating_add(before, work(ranks[s])));
+        before += of(schedule.splits_backward ? forward_ : compute_, stages[s]);
+    }
+    return bound;
+}
+
 SimTime leaf_step_time_bound(const ParallelPlan& plan, const PlanCost& costs,
                              std::span<const std::uint16_t> rank_of_stage, const GeneratorInfo& schedule,
                              std::span<const int> chunks, bool whole) {

@@ -96,6 +96,23 @@ class ClusterBounds {
     std::vector<MeshBounds> kinds_;
 };
 
+// Of a partition whose stages are not costed yet: sums over the layers of each rank, on clusters of one kind
+// of device. Costing a stage takes longer than all of this by far.
+class LayerBounds {
+  public:
+    LayerBounds(const LayerGraph& graph, const ShapeCost& shape, const ChunkChoice& chunk);
+
+    // Whatever the ZeRO stage, but for one under which layers compute less.
+    [[nodiscard]] SimTime step_time(std::span<const StageSpec> stages,
+                                    std::span<const std::uint16_t> rank_of_stage,
+                                    const GeneratorInfo& schedule, std::int64_t microbatches) const;
+
+  private:
+    // Of the layers before each: of a forward, of both passes, on the streams; of both, blocking expert
+    // collectives.
+    std::vector<SimTime> forward_, compute_, comm_, hidden_;
+};
+
 // The bound of one leaf, from its exact stages. `chunks` of each stage's last backward decide how much of the
 // gradient synchronisation can hide (lowering_options); `whole` adds what depends on the ZeRO stage: updates,
 // synchronisation.

@@ -125,7 +125,8 @@ class BestFirst {
     }
     [[nodiscard]] bool wants_some_kind(const Node& node) const {
         if (node.level == Node::Level::Mesh) return true;
-        if (node.level != Node::Level::Chunk) return wants_leaf(node, node.time_s, node.memory);
+        const bool leaf = node.level == Node::Level::Leaf || node.level == Node::Level::Ready;
+        if (leaf) return wants_leaf(node, node.time_s, node.memory);
         for (std::uint16_t schedule = 0; schedule < tree_.schedules(node).size(); ++schedule) {
             if (wants_schedule(node, schedule)) return true;
         }
@@ -244,6 +245,9 @@ class BestFirst {
                 open_chunks(node, outcome);
                 break;
             case Node::Level::Chunk:
+                open_partitions(node, outcome);
+                break;
+            case Node::Level::Stages:
                 open_schedules(node, outcome);
                 break;
             case Node::Level::Leaf:
@@ -294,56 +298,78 @@ class BestFirst {
         }
     }
 
-    void open_schedules(const Node& parent, Outcome& outcome) const {
+    // The partitions of each placement of stages. Costing their stages takes longest of all that is done
+    // below a chunking: it waits for their turn by sums over their layers.
+    void open_partitions(const Node& parent, Outcome& outcome) const {
         const auto& candidates = tree_.schedules(parent);
-        // Schedules of equal placement share partitions and their stages' costs.
         struct Placed {
             std::vector<std::uint16_t> ranks;
+            std::uint16_t schedule = 0;  // the first of them
             std::vector<std::vector<StageSpec>> partitions;
-            std::vector<std::unique_ptr<ParallelPlan>> plans;  // by partition, which the costs refer to
-            std::vector<std::unique_ptr<PlanCost>> costs;
+            std::vector<SimTime> bounds;  // by partition, over the schedules that are wanted
         };
         std::vector<Placed> placements;
+        std::optional<LayerBounds> layers;
+        if (node_groups() == 1 && !tree_.may_gather())
+            layers.emplace(environment_.graph, *tree_.shape(tree_.mesh(parent), 0), tree_.chunk(parent));
         const MeshChoice& mesh = space_.meshes()[parent.mesh];
         ParallelPlan plan =
             space_.make_plan(mesh, tree_.chunk(parent), *candidates.front().generator, ZeroChoice{});
-        for (std::size_t s = 0; s < candidates.size(); ++s) {
+        Node node = parent;
+        for (std::uint16_t s = 0; s < candidates.size(); ++s) {
             plan.schedule = candidates[s].info->name;
             std::vector<std::uint16_t> ranks = rank_of_stage(*candidates[s].generator, schedule_shape(plan));
-            Node node = parent;
-            node.schedule = static_cast<std::uint16_t>(s);
+            node.schedule = s;
             auto placed = std::find_if(placements.begin(), placements.end(),
                                        [&](const Placed& p) { return p.ranks == ranks; });
             if (placed == placements.end()) {
                 auto partitions = tree_.partitions(node, ranks);
-                const std::size_t count = partitions.size();
-                placements.push_back({std::move(ranks), std::move(partitions), {}, {}});
+                const std::vector<SimTime> bounds(partitions.size(), kNever);
+                placements.push_back({std::move(ranks), s, std::move(partitions), bounds});
                 placed = std::prev(placements.end());
-                placed->plans.resize(count);
-                placed->costs.resize(count);
             }
             if (node_groups() > 1 && space_.has_partitions(mesh, tree_.chunk(parent))) {
                 outcome.found.plans += static_cast<std::int64_t>((placed->partitions.size() - 1) *
                                                                  tree_.choices(parent).zeros.size());
                 ++outcome.found.uniform_only;
             }
-            if (tree_.schedules_of(node).front() != s || !wants_schedule(parent, node.schedule)) continue;
+            if (tree_.schedules_of(node).front() != s || !wants_schedule(parent, s)) continue;
             for (std::size_t p = 0; p < placed->partitions.size(); ++p) {
-                auto& own = placed->plans[p];
-                if (!own) {
-                    own = std::make_unique<ParallelPlan>(plan);
-                    own->stages = placed->partitions[p];
-                    placed->costs[p] =
-                        std::make_unique<PlanCost>(environment_, *own, placed->ranks, simulator_.shapes());
-                }
-                own->schedule = candidates[s].info->name;
-                node.partition = static_cast<std::uint16_t>(p);
-                // Holds for every ZeRO stage: 3's gathers only add to it, unless layers compute less then.
-                const SimTime bound = leaf_step_time_bound(*own, *placed->costs[p], placed->ranks,
-                                                           *candidates[s].info, {}, false);
-                if (!tree_.may_gather()) node.time_s = std::max(parent.time_s, to_seconds(bound).value);
-                if (wanted(node)) open_zeros(node, *own, *placed->costs[p], placed->ranks, outcome);
+                const SimTime bound = layers ? layers->step_time(placed->partitions[p], placed->ranks,
+                                                                 *candidates[s].info, plan.microbatches)
+                                             : 0;
+                placed->bounds[p] = std::min(placed->bounds[p], bound);
             }
+        }
+        for (const Placed& placed : placements) {
+            node.schedule = placed.schedule;
+            for (std::size_t p = 0; p < placed.partitions.size(); ++p) {
+                node.partition = static_cast<std::uint16_t>(p);
+                node.time_s = std::max(parent.time_s, to_seconds(placed.bounds[p]).value);
+                if (placed.bounds[p] != kNever && wanted(node))
+                    push(outcome, node, Node::Level::Stages, node.time_s, node.memory);
+            }
+        }
+    }
+
+    // The schedules of a placement share its stages' costs.
+    void open_schedules(const Node& parent, Outcome& outcome) const {
+        const auto& candidates = tree_.schedules(parent);
+        ParallelPlan plan = tree_.plan(parent);
+        plan.zero_stage = plan.zero_shard = 0;
+        const std::vector<std::uint16_t> ranks =
+            rank_of_stage(*tree_.schedule(parent).generator, schedule_shape(plan));
+        const PlanCost costs(environment_, plan, ranks, simulator_.shapes());
+        for (std::uint16_t s = parent.schedule; s < candidates.size(); ++s) {
+            Node node = parent;
+            node.schedule = s;
+            plan.schedule = candidates[s].info->name;
+            if (rank_of_stage(*candidates[s].generator, schedule_shape(plan)) != ranks) continue;
+            if (tree_.schedules_of(node).front() != s || !wants_schedule(parent, s)) continue;
+            // Holds for every ZeRO stage: 3's gathers only add to it, unless layers compute less then.
+            const SimTime bound = leaf_step_time_bound(plan, costs, ranks, *candidates[s].info, {}, false);
+            if (!tree_.may_gather()) node.time_s = std::max(parent.time_s, to_seconds(bound).value);
+            if (wanted(node)) open_zeros(node, plan, costs, ranks, outcome);
         }
     }
 

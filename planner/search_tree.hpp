@@ -19,7 +19,8 @@ namespace tw {
 struct SearchNode {
     double key = 0;                 // lower bound of the objective
     double time_s = 0, memory = 0;  // lower bounds
-    enum class Level : std::uint8_t { Mesh, Chunk, Leaf, Ready } level = Level::Mesh;
+    // Stages: a chunking's partition under all schedules of one placement; `schedule` is the first of them.
+    enum class Level : std::uint8_t { Mesh, Chunk, Stages, Leaf, Ready } level = Level::Mesh;
     std::uint32_t mesh = 0;
     std::uint16_t chunk = 0, schedule = 0, zero = 0;
     std::uint16_t partition = 0;  // 0: uniform

@@ -95,7 +95,7 @@ TEST(PlannerBounds, NoBoundExceedsTheSimulation) {
     const std::vector<Case> all = environments(random);
     const int wanted = test::cases(3000, 100'000);
     const int per_request = 30;
-    std::vector<double> mesh_ratio, chunk_ratio, schedule_ratio, leaf_ratio, memory_ratio;
+    std::vector<double> mesh_ratio, chunk_ratio, layer_ratio, schedule_ratio, leaf_ratio, memory_ratio;
     std::map<std::string, int> schedules;
     int done = 0, requests = 0, failed = 0, limited_binds = 0;
     while (done < wanted) {
@@ -130,6 +130,10 @@ TEST(PlannerBounds, NoBoundExceedsTheSimulation) {
             EXPECT_LE(bounds.memory(leaf.chunk, leaf.zero), simulated->required_bytes) << what;
 
             const std::vector<std::uint16_t> ranks = test::placement_of(*leaf.schedule, leaf.plan);
+            const LayerBounds layers(environment.graph, *shape, leaf.chunk);
+            const SimTime layer_bound =
+                layers.step_time(leaf.plan.stages, ranks, leaf.schedule->info(), leaf.plan.microbatches);
+            EXPECT_LE(layer_bound, step) << what;
             const PlanCost costs(environment, leaf.plan, ranks, simulator.shapes());
             const auto options = lowering_options(environment.graph, leaf.plan, costs.parameters());
             const SimTime leaf_bound =
@@ -160,6 +164,7 @@ TEST(PlannerBounds, NoBoundExceedsTheSimulation) {
             };
             mesh_ratio.push_back(ratio(bounds.step_time(hides)));
             chunk_ratio.push_back(ratio(bounds.step_time(leaf.chunk, hides)));
+            layer_ratio.push_back(ratio(layer_bound));
             schedule_ratio.push_back(ratio(schedule_bound));
             leaf_ratio.push_back(ratio(leaf_bound));
             memory_ratio.push_back(bounds.memory(leaf.chunk, leaf.zero) / simulated->peak_device_bytes);
@@ -177,14 +182,17 @@ TEST(PlannerBounds, NoBoundExceedsTheSimulation) {
     };
     record("median_mesh_bound_over_simulation", mesh_ratio);
     record("median_chunk_bound_over_simulation", chunk_ratio);
+    record("median_layer_bound_over_simulation", layer_ratio);
     record("median_schedule_bound_over_simulation", schedule_ratio);
     record("median_leaf_bound_over_simulation", leaf_ratio);
     record("median_memory_bound_over_simulation", memory_ratio);
     std::printf(
-        "medians of bound / simulation over %d plans: mesh %.3f, chunk %.3f, schedule %.3f, leaf %.3f, "
+        "medians of bound / simulation over %d plans: mesh %.3f, chunk %.3f, layers %.3f, schedule %.3f, "
+        "leaf "
+        "%.3f, "
         "memory %.3f\n",
-        done, median(mesh_ratio), median(chunk_ratio), median(schedule_ratio), median(leaf_ratio),
-        median(memory_ratio));
+        done, median(mesh_ratio), median(chunk_ratio), median(layer_ratio), median(schedule_ratio),
+        median(leaf_ratio), median(memory_ratio));
 }
 
 }  // namespace
