@@ -215,7 +215,7 @@ class Completion {
         if (!divides || !ends_divide) {
             if (config_.row.starts_with("megatron-deepspeed")) return std::vector<int>{};  // it balances them
             uneven(middle, parts);
-            return std::nullopt;
+            return std::vector<int>{};  // for the other rules
         }
         std::fill(ranks.begin(), ranks.end(), parts > 0 ? static_cast<int>(middle / parts) : 0);
         if (s_.first_blocks) ranks.front() = *s_.first_blocks;
@@ -229,7 +229,7 @@ class Completion {
         stages.back() -= loss;
         if (*std::min_element(stages.begin(), stages.end()) >= 0) return stages;
         uneven(middle, parts);
-        return std::nullopt;
+        return std::vector<int>{};  // for the other rules
     }
 
     // A split that is legal, in the flags that make it.

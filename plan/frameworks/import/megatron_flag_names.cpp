@@ -33,11 +33,20 @@ decrease-batch-size-if-needed defer-embedding-wgrad-compute delay-offload-until-
 delay-wgrad-compute delta-offload-bytes-across-pp-ranks deterministic-mode dino-bottleneck-size
 dino-freeze-last-layer dino-head-hidden-size dino-local-crops-number dino-local-img-size
 dino-norm-last-layer dino-teacher-temp dino-warmup-teacher-temp dino-warmup-teacher-temp-epochs
-disable-bf16-reduced-precision-matmul disable-bias-linear disable-gloo-process-groups disable-jit-fuser
-disable-mamba-mem-eff-path disable-msc disable-straggler-on-startup disable-symmetric-registration
-dist-ckpt-format dist-ckpt-optim-fully-reshardable dist-ckpt-save-pre-mcore-014 dist-ckpt-strictness
-dist-ckpt-workers distrib-optim-fully-reshardable-mem-efficient distribute-saved-activations
-distributed-backend distributed-timeout-minutes distributed-timeout-seconds-after-init dsa-indexer-head-dim
+disable-align-grad-reduce disable-bf16-reduced-precision-matmul disable-bias-linear
+disable-ckpt-load-validate-sharding-integrity disable-clone-scatter-output-in-embedding
+disable-dsa-indexer-rotate-activation disable-dsa-indexer-scoring-relu
+disable-flight-recorder-dump-on-timeout disable-flight-recorder-extra-dump-on-exec
+disable-flight-recorder-include-only-active disable-fp8-wgrad disable-gloo-process-groups disable-jit-fuser
+disable-log-loss-scale-to-tensorboard disable-mamba-mem-eff-path disable-manual-gc-eval disable-msc
+disable-pad-vocab-size disable-save-tokenizer-assets disable-straggler-on-startup
+disable-strict-fsdp-dtensor-load disable-symmetric-registration
+disable-tokenizer-sentencepiece-ignore-extra-whitespaces disable-tp-comm-bulk-dgrad
+disable-tp-comm-bulk-wgrad disable-tp-comm-overlap-ag disable-tp-comm-overlap-rs disable-tp-comm-split-ag
+disable-tp-comm-split-rs disable-use-tokenizer-model-from-checkpoint-args dist-ckpt-format
+dist-ckpt-optim-fully-reshardable dist-ckpt-save-pre-mcore-014 dist-ckpt-strictness dist-ckpt-workers
+distrib-optim-fully-reshardable-mem-efficient distribute-saved-activations distributed-backend
+distributed-timeout-minutes distributed-timeout-seconds-after-init dsa-indexer-head-dim
 dsa-indexer-k-norm-epsilon dsa-indexer-k-norm-fp32 dsa-indexer-loss-coeff dsa-indexer-n-heads
 dsa-indexer-rope-interleaved dsa-indexer-skip-topk-offset dsa-indexer-topk dsa-indexer-topk-freq
 dsa-indexer-use-sparse-loss dsa-kernel-backend dump-param-to-param-group-map embedding-init-method-std
@@ -136,43 +145,33 @@ mtp-standalone mtp-use-repeated-layer multi-latent-attention multiple-validation
 muon-extra-scale-factor muon-fp32-matmul-prec muon-momentum muon-nesterov muon-no-split-qkv
 muon-num-ns-steps muon-scalar-optimizer muon-scale-mode muon-tp-mode muon-use-syrk mup-attn-scale-power
 mup-base-head-dim mup-base-hidden-size mup-embedding-mult mup-output-mult mup-width-mult
-nccl-all-reduce-for-prefill nccl-communicator-config-path no-align-grad-reduce --disable-align-grad-reduce
-no-align-param-gather no-barrier-with-level-1-timing no-bias-dropout-fusion no-bias-gelu-fusion
-no-bias-swiglu-fusion no-check-for-nan-in-loss-and-grad no-ckpt-fully-parallel-save
-no-ckpt-load-validate-sharding-integrity --disable-ckpt-load-validate-sharding-integrity
-no-clone-scatter-output-in-embedding --disable-clone-scatter-output-in-embedding
-no-create-attention-mask-in-dataloader no-data-sharding no-dsa-indexer-rotate-activation
---disable-dsa-indexer-rotate-activation no-dsa-indexer-scoring-relu --disable-dsa-indexer-scoring-relu
-no-flight-recorder-dump-on-timeout --disable-flight-recorder-dump-on-timeout
-no-flight-recorder-extra-dump-on-exec --disable-flight-recorder-extra-dump-on-exec
-no-flight-recorder-include-only-active --disable-flight-recorder-include-only-active no-fp8-wgrad
---disable-fp8-wgrad no-gradient-accumulation-fusion no-gradient-reduce-div-fusion no-initialization
-no-load-optim no-load-rng no-log-loss-scale-to-tensorboard --disable-log-loss-scale-to-tensorboard
-no-manual-gc-eval --disable-manual-gc-eval no-masked-softmax-fusion no-mmap-bin-files no-one-logger
-no-overlap-p2p-communication no-pad-vocab-size --disable-pad-vocab-size no-persist-layer-norm
-no-pin-cpu-grads no-pin-cpu-params no-position-embedding no-rope-freq no-rope-fusion no-save-optim
-no-save-rng no-save-tokenizer-assets --disable-save-tokenizer-assets no-strict-fsdp-dtensor-load
---disable-strict-fsdp-dtensor-load no-tokenizer-sentencepiece-ignore-extra-whitespaces
---disable-tokenizer-sentencepiece-ignore-extra-whitespaces no-tp-comm-bulk-dgrad
---disable-tp-comm-bulk-dgrad no-tp-comm-bulk-wgrad --disable-tp-comm-bulk-wgrad no-tp-comm-overlap-ag
---disable-tp-comm-overlap-ag no-tp-comm-overlap-rs --disable-tp-comm-overlap-rs no-tp-comm-split-ag
---disable-tp-comm-split-ag no-tp-comm-split-rs --disable-tp-comm-split-rs no-use-layer-wise-param-layout
-no-use-tokenizer-model-from-checkpoint-args --disable-use-tokenizer-model-from-checkpoint-args
-no-weight-decay-cond-type no-yarn-correction-range-round-to-int non-persistent-ckpt-type
-non-persistent-global-ckpt-dir non-persistent-local-ckpt-algo non-persistent-local-ckpt-dir
-non-persistent-save-interval norm-epsilon normalization null-tokenizer-eod-id null-tokenizer-pad-id
-num-attention-heads num-channels num-classes num-dataset-builder-threads num-distributed-optimizer-instances
-num-experts num-layers num-layers-at-end-in-bf16 num-layers-at-start-in-bf16
-num-layers-per-virtual-pipeline-stage num-query-groups num-speculative-tokens
-num-virtual-stages-per-pipeline-rank num-workers nvtx-ranges object-storage-cache-path offload-modules
-one-logger-async one-logger-project one-logger-run-name onnx-safe openai-gelu optimizer
-optimizer-cpu-offload optimizer-cuda-graph optimizer-offload-fraction otel-enabled otel-service-name
-otel-span-groups outer-dp-sharding-strategy output-bert-embeddings output-logit-dtype
+nccl-all-reduce-for-prefill nccl-communicator-config-path no-align-grad-reduce no-align-param-gather
+no-barrier-with-level-1-timing no-bias-dropout-fusion no-bias-gelu-fusion no-bias-swiglu-fusion
+no-check-for-nan-in-loss-and-grad no-ckpt-fully-parallel-save no-ckpt-load-validate-sharding-integrity
+no-clone-scatter-output-in-embedding no-create-attention-mask-in-dataloader no-data-sharding
+no-dsa-indexer-rotate-activation no-dsa-indexer-scoring-relu no-flight-recorder-dump-on-timeout
+no-flight-recorder-extra-dump-on-exec no-flight-recorder-include-only-active no-fp8-wgrad
+no-gradient-accumulation-fusion no-gradient-reduce-div-fusion no-initialization no-load-optim no-load-rng
+no-log-loss-scale-to-tensorboard no-manual-gc-eval no-masked-softmax-fusion no-mmap-bin-files no-one-logger
+no-overlap-p2p-communication no-pad-vocab-size no-persist-layer-norm no-pin-cpu-grads no-pin-cpu-params
+no-position-embedding no-rope-freq no-rope-fusion no-save-optim no-save-rng no-save-tokenizer-assets
+no-strict-fsdp-dtensor-load no-tokenizer-sentencepiece-ignore-extra-whitespaces no-tp-comm-bulk-dgrad
+no-tp-comm-bulk-wgrad no-tp-comm-overlap-ag no-tp-comm-overlap-rs no-tp-comm-split-ag no-tp-comm-split-rs
+no-use-layer-wise-param-layout no-use-tokenizer-model-from-checkpoint-args no-weight-decay-cond-type
+no-yarn-correction-range-round-to-int non-persistent-ckpt-type non-persistent-global-ckpt-dir
+non-persistent-local-ckpt-algo non-persistent-local-ckpt-dir non-persistent-save-interval norm-epsilon
+normalization null-tokenizer-eod-id null-tokenizer-pad-id num-attention-heads num-channels num-classes
+num-dataset-builder-threads num-distributed-optimizer-instances num-experts num-layers
+num-layers-at-end-in-bf16 num-layers-at-start-in-bf16 num-layers-per-virtual-pipeline-stage num-query-groups
+num-speculative-tokens num-virtual-stages-per-pipeline-rank num-workers nvtx-ranges
+object-storage-cache-path offload-modules one-logger-async one-logger-project one-logger-run-name onnx-safe
+openai-gelu optimizer optimizer-cpu-offload optimizer-cuda-graph optimizer-offload-fraction otel-enabled
+otel-service-name otel-span-groups outer-dp-sharding-strategy output-bert-embeddings output-logit-dtype
 overlap-cpu-optimizer-d2h-h2d overlap-dispatch-backward-with-experts-wgrad overlap-grad-reduce
 overlap-moe-expert-parallel-comm overlap-p2p-communication-warmup-flush overlap-param-gather
-overlap-param-gather-with-optimizer-step override-ckpt-iteration override-opt_param-scheduler
---override-opt-param-scheduler padded-vocab-size patch-dim per-dataset-sequences-path
-per-split-data-args-path perform-rl-step phase-transition-iterations pipeline-model-parallel-comm-backend
+overlap-param-gather-with-optimizer-step override-ckpt-iteration override-opt-param-scheduler
+override-opt_param-scheduler padded-vocab-size patch-dim per-dataset-sequences-path per-split-data-args-path
+perform-rl-step persistent-save-interval phase-transition-iterations pipeline-model-parallel-comm-backend
 pipeline-model-parallel-layout pipeline-model-parallel-size position-embedding-type pretrained-checkpoint
 profile profile-ranks profile-step-end profile-step-start pytorch-profiler-collect-callstack
 pytorch-profiler-collect-chakra pytorch-profiler-collect-shapes q-lora-rank qk-clip qk-clip-alpha
@@ -193,9 +192,9 @@ rl-rollout-bank-max-bytes rl-sequence-packing-algo rl-sequence-packing-max-seque
 rl-skip-bos-token rl-submission-granularity rl-training-cuda-graphs rl-use-sequence-packing
 rl-verify-model-weights-swap rope-scaling-factor rope-type rotary-base rotary-interleaved rotary-percent
 rotary-scaling-factor rotary-seq-len-interpolation-factor run-workload-inspector-server sample-rate save
-save-activations-interval save-dgrads-interval save-interval --persistent-save-interval save-params-interval
-save-retain-interval save-tokens-per-expert-interval save-wgrads-interval seed seq-length sequence-parallel
-sft sft-tokenizer-prompt-format sgd-momentum sharp-enabled-group short-seq-prob skip-train softmax-type spec
+save-activations-interval save-dgrads-interval save-interval save-params-interval save-retain-interval
+save-tokens-per-expert-interval save-wgrads-interval seed seq-length sequence-parallel sft
+sft-tokenizer-prompt-format sgd-momentum sharp-enabled-group short-seq-prob skip-train softmax-type spec
 split squared-relu start-eval-at-iter start-weight-decay step-batch-size-schedule straggler-ctrlr-port
 straggler-minmax-count suggested-communication-unit-size swiglu swin-backbone-type symmetric-ar-type
 te-precision-config-file te-rng-tracker tensor-model-parallel-size tensor-parallel-num-weight-shards
@@ -205,8 +204,8 @@ tokenizer-hf-no-include-special-tokens tokenizer-hf-no-use-fast tokenizer-metada
 tokenizer-sentencepiece-legacy tokenizer-special-tokens tokenizer-type torch-fsdp2-no-reshard-after-forward
 tp-comm-bootstrap-backend tp-comm-overlap tp-comm-overlap-cfg tp-comm-overlap-rs-dgrad train-data-path
 train-iters train-samples train-sync-interval transformer-impl trust-remote-code
-untie-embeddings-and-output-weights use-checkpoint-args use-checkpoint-opt_param-scheduler
---use-checkpoint-opt-param-scheduler use-cpu-initialization use-dist-ckpt use-distributed-optimizer
+untie-embeddings-and-output-weights use-checkpoint-args use-checkpoint-opt-param-scheduler
+use-checkpoint-opt_param-scheduler use-cpu-initialization use-dist-ckpt use-distributed-optimizer
 use-flash-attn use-fused-weighted-squared-relu use-gigatoken use-grouped-gemm-for-dense-mlp
 use-grouped-gemm-for-shared-expert use-kitchen-attention use-legacy-static-engine use-mcore-models
 use-megatron-fsdp use-mp-args-from-checkpoint-args use-mup use-nccl-ub use-one-sent-docs
