@@ -4,6 +4,7 @@
 #include "cli/commands.hpp"
 #include "cli/common/load_plan.hpp"
 #include "models/formats/document_kinds.hpp"
+#include "models/formats/text_lines.hpp"
 #include "plan/check_plan.hpp"
 
 namespace tw::cli {
@@ -44,6 +45,14 @@ const ConfigReader* reader_of(const CheckOptions& options, const std::string& te
     return named && target ? config_reader_of(*target) : nullptr;
 }
 
+Error neither(const std::string& path) {
+    std::string known;
+    for (const ConfigReader& reader : config_readers())
+        known += (known.empty() ? "" : ", ") + std::string(reader.document);
+    return {ErrorCode::Unreadable, "is neither a plan document nor a configuration that is known", path,
+            known + "; --for FRAMEWORK reads it as one of its"};
+}
+
 int check(const CheckOptions& options, const Command& command, Console& console) {
     const bool from_stdin = options.plan == "-";
     const Result<std::string> text =
@@ -57,12 +66,14 @@ int check(const CheckOptions& options, const Command& command, Console& console)
                             console);
     }
     const std::string path = from_stdin ? "<stdin>" : options.plan;
+    if (!path.ends_with(".json") && !trim(*text).starts_with('{')) return console.fail({neither(path)});
     const auto json = parse_json(*text, path);
     if (!json) return console.fail(json.errors());
     const auto plan = plan_document_from_json(*json, path);
     if (!plan) return console.fail(plan.errors());
     static constexpr std::string_view kOfConfigs[] = {"--model", "--cluster", "--output"};
-    if (const Errors unused = command.unused(kOfConfigs, "a plan document has its own"); !unused.empty())
+    if (const Errors unused = command.unused(kOfConfigs, "beside a plan document, which has its own");
+        !unused.empty())
         return console.fail(unused);
     return check_document(options, *plan, console);
 }

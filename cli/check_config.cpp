@@ -166,7 +166,7 @@ int check_config(const ConfigReader& reader, std::string_view text, const CheckC
                               made.own_model ? "--cluster" : "--model and --cluster"}});
     }
 
-    Errors errors;
+    Errors errors = made.config.contradictions;
     const auto plan = complete_plan(made.config, made.document.graph, made.document.cluster, errors);
     if (plan) {
         made.document.plan = *plan;
@@ -199,7 +199,10 @@ int check_config(const ConfigReader& reader, std::string_view text, const CheckC
         console.warn(warning);
     if (!errors.empty()) return console.fail(errors);
     const std::string model = made.own_model ? made.document.model_name + " " : "";
-    console.out(model + summary(made.document.plan) + ": legal for " + framework + "\n");
+    const StatedPlan& stated = made.config.stated;
+    const bool devices_known = made.own_cluster || stated.devices() || stated.dp;
+    console.out(model + (devices_known ? summary(made.document.plan) : stated_summary(made.config)) +
+                ": legal for " + framework + "\n");
     if (report) {
         ReportTextOptions look;
         look.width = console.width();
@@ -223,6 +226,8 @@ Result<DocumentSummary> describe_config(const ConfigReader& reader, std::string_
     for (const StatedSetting& setting : config->settings)
         summary.facts.emplace_back(setting.what, setting.value + " (" + setting.key + ")");
     summary.warnings = config->warnings;
+    for (const Error& error : config->contradictions)
+        summary.warnings.push_back(to_string(error));
     return summary;
 }
 

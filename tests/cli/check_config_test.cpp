@@ -59,6 +59,14 @@ TEST(CheckConfig, SaysWhatItReadAndWhatIsMissing) {
     EXPECT_EQ(answer.err.find("--model MODEL"), std::string::npos) << "the flags describe it";
 }
 
+TEST(CheckConfig, KnowsNoDegreeThatNothingSays) {
+    const std::string flags = "--num-layers 8 --tensor-model-parallel-size 2 --micro-batch-size 4 --bf16";
+    const Answer answer = checked(flags, {"flags.txt", "", "llama3-8b", "", ""});
+    EXPECT_EQ(answer.code, 0) << answer.err;
+    EXPECT_NE(answer.out.find("llama3-8b tp2 pp1 mbs4: legal for megatron"), std::string::npos) << answer.out;
+    EXPECT_NE(answer.err.find("nor how many devices there are"), std::string::npos);
+}
+
 TEST(CheckConfig, EstimatesMemoryAndKeepsThePlan) {
     const TemporaryFolder folder;
     const std::string output = (folder.path() / "plan.json").string();

@@ -111,6 +111,24 @@ srun torchrun --nproc_per_node 8 --nnodes $SLURM_NNODES pretrain_gpt.py $MODEL $
     }
 }
 
+TEST(ImportFiles, FlagsThatContradictEachOther) {
+    const ImportedConfig config =
+        read(TargetFramework::Megatron,
+             "--num-layers 8 --bf16 --fp16 --overlap-param-gather --recompute-granularity full "
+             "--num-query-groups 8 "
+             "--num-layers-per-virtual-pipeline-stage 2 --num-virtual-stages-per-pipeline-rank 2");
+    std::vector<std::string> keys;
+    for (const Error& error : config.contradictions)
+        keys.push_back(error.context);
+    EXPECT_EQ(keys, (std::vector<std::string>{"--bf16", "--overlap-param-gather", "--overlap-param-gather",
+                                              "--recompute-granularity",
+                                              "--num-virtual-stages-per-pipeline-rank"}));
+    EXPECT_TRUE(warned(config, "--num-query-groups does nothing without --group-query-attention"));
+    EXPECT_EQ(read(TargetFramework::DeepSpeed, R"({"bf16": {"enabled": true}, "fp16": {"enabled": true}})")
+                  .contradictions.size(),
+              1U);
+}
+
 TEST(ImportFiles, WhatIsNoNumberIsRefused) {
     const Errors errors = refusal(TargetFramework::Megatron,
                                   "--num-layers 8 --tensor-model-parallel-size two --micro-batch-size 0 "

@@ -80,6 +80,9 @@ class Reader {
     void precision() {
         const bool old = top_.has("bfloat16");  // the older name of bf16
         const bool bf16 = enabled("bf16") || (old && enabled("bfloat16")), fp16 = enabled("fp16");
+        if (bf16 && fp16)
+            config_.contradictions.push_back(
+                {ErrorCode::Unreadable, "is true beside fp16.enabled", "bf16.enabled", "one of them"});
         const Precision compute = bf16 ? Precision::Bf16 : fp16 ? Precision::Fp16 : Precision::Fp32;
         say_.set(s_.compute, std::optional(compute), "precision",
                  bf16   ? "bf16.enabled"

@@ -73,6 +73,9 @@ struct ImportedConfig {
     std::string model_name;     // its name, or that of a preset
     std::string model_missing;  // why there is no model: "no --hidden-size"
     std::vector<std::string> warnings;
+    // Settings that the framework refuses beside each other, in its own keys: it can be read, and is not
+    // legal.
+    Errors contradictions;
 };
 
 struct ConfigReader {
@@ -118,7 +121,8 @@ struct MegatronLayout {
 };
 Result<MegatronLayout> parse_megatron_layout(std::string_view text);
 
-// Names of Megatron-LM's flags (core 0.20) without their dashes, one blank between two (megatron_flag_names.cpp).
+// Names of Megatron-LM's flags (core 0.20) without their dashes, one blank between two
+// (megatron_flag_names.cpp).
 std::string_view megatron_flag_names();
 
 }  // namespace tw

@@ -31,9 +31,47 @@ class Reader {
         data_parallel();
         recompute();
         kernels();
+        contradictions();
     }
 
   private:
+    void refuse(std::string_view name, std::string message, std::string hint) {
+        config_.contradictions.push_back(
+            {ErrorCode::Unreadable, std::move(message), dashed(name), std::move(hint)});
+    }
+
+    // What arguments.py and transformer_config.py assert between flags.
+    void contradictions() {
+        if (f_.has("bf16") && f_.has("fp16")) refuse("bf16", "stands beside --fp16", "one of them");
+        const bool sharded = s_.zero_stage.value_or(0) > 0;
+        if (*s_.overlap_param_gather && !sharded)
+            refuse("overlap-param-gather", "needs sharded optimizer states", "--use-distributed-optimizer");
+        if (*s_.overlap_param_gather && !*s_.overlap_grad_reduce)
+            refuse("overlap-param-gather", "needs gradients that overlap", "--overlap-grad-reduce");
+        const std::string mode = f_.word("recompute-granularity").value_or("");
+        if (mode == "full" && !f_.has("recompute-method"))
+            refuse("recompute-granularity", "full needs --recompute-method",
+                   "--recompute-method uniform --recompute-num-layers 1");
+        if (mode == "selective" && f_.has("recompute-method"))
+            refuse("recompute-method", "is of full recomputation, not of selective", "without it");
+        int splits = 0;
+        for (const char* name : {"num-layers-per-virtual-pipeline-stage",
+                                 "num-virtual-stages-per-pipeline-rank", "pipeline-model-parallel-layout"})
+            splits += f_.has(name) ? 1 : 0;
+        if (splits > 1)
+            refuse("num-virtual-stages-per-pipeline-rank",
+                   "several flags say how layers are split over virtual stages",
+                   "--pipeline-model-parallel-layout alone");
+        if ((s_.first_blocks || s_.last_blocks) && (f_.has("account-for-embedding-in-pipeline-split") ||
+                                                    f_.has("account-for-loss-in-pipeline-split")))
+            refuse("account-for-embedding-in-pipeline-split",
+                   "stands beside the layers of the first or the last pipeline rank", "one of them");
+        if (f_.has("num-query-groups") && !f_.has("group-query-attention"))
+            warn("--num-query-groups does nothing without --group-query-attention");
+        if (f_.has("sequence-parallel") && *s_.tp == 1)
+            warn("--sequence-parallel does nothing without tensor parallelism");
+    }
+
     // The first of these flags that is there: later names are of older versions.
     template <class Field>
     void degree(std::optional<Field>& field, std::string_view what,

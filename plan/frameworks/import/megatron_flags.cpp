@@ -1,3 +1,5 @@
+#include "plan/frameworks/import/megatron_flags.hpp"
+
 #include <algorithm>
 #include <set>
 
@@ -6,7 +8,6 @@
 
 #include "models/formats/text_lines.hpp"
 #include "plan/frameworks/import/foreign_table.hpp"
-#include "plan/frameworks/import/megatron_flags.hpp"
 
 namespace tw {
 namespace {
