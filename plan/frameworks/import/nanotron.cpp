@@ -56,7 +56,7 @@ class Reader {
         const auto async = table.boolean("tp_linear_async_communication");
         say_.set(s_.overlap_tp, async, "tensor parallelism overlaps",
                  table.key("tp_linear_async_communication"));
-        if (s_.tp.value_or(1) == 1 || !*s_.sequence_parallel) s_.overlap_tp = false;
+        if (s_.tp.value_or(1) == 1 || !s_.sequence_parallel.value_or(false)) s_.overlap_tp = false;
         s_.recompute = RecomputeMode::None;
         if (table.boolean("recompute_layer").value_or(false))
             say_.set(s_.recompute, std::optional(RecomputeMode::Full), "recompute",
