@@ -6,6 +6,7 @@
 
 #include "base/json.hpp"
 #include "base/si_format.hpp"
+#include "cli/check_config.hpp"
 #include "cli/own_answers.hpp"
 #include "cli/run_documents_json.hpp"
 #include "models/formats/document_kinds.hpp"
@@ -159,6 +160,8 @@ Result<DocumentSummary> describe_text(std::string_view text, std::string_view pa
         }
         return errors;
     }
+    if (const ConfigReader* reader = find_config_reader(text, path))
+        return describe_config(*reader, text, path);
     return inspect_text(text, path);
 }
 

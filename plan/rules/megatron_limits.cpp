@@ -17,7 +17,8 @@ void check_precision(const RuleContext& context, PlanCheck& check) {
         refuse(context, check, PlanKnob::Precision, "megatron's optimizer keeps copies of 16-bit parameters",
                "precision.master_weights true");
     }
-    if (context.graph.experts > 0 && p.compute != Precision::Bf16 && p.compute != Precision::Fp8) {
+    const bool grouped = !context.plan.framework.starts_with("megatron-deepspeed");  // DeepSpeed has its own
+    if (grouped && context.graph.experts > 0 && p.compute != Precision::Bf16 && p.compute != Precision::Fp8) {
         refuse(context, check, PlanKnob::Precision,
                fmt::format("megatron's grouped products of experts are in bf16, not in {}",
                            to_string(p.compute)),

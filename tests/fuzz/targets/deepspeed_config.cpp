@@ -1,0 +1,7 @@
+// DeepSpeed's JSON.
+#include "tests/fuzz/use_config.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    tw::fuzz::use_config(tw::TargetFramework::DeepSpeed, tw::fuzz::text_of(data, size), "ds.json");
+    return 0;
+}

@@ -1,0 +1,7 @@
+// nanotron's YAML.
+#include "tests/fuzz/use_config.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    tw::fuzz::use_config(tw::TargetFramework::Nanotron, tw::fuzz::text_of(data, size), "config.yaml");
+    return 0;
+}
