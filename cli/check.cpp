@@ -32,10 +32,10 @@ int check_document(const CheckOptions& options, const PlanDocument& plan, Consol
         json["legal"] = result.errors.empty();
         json["errors"] = errors_to_json(result.errors);
         json["warnings"] = result.warnings;
-        if (const std::int64_t padded = padded_vocab(plan->graph, plan->plan); padded > 0) {
-            json["vocabulary"] = {{"rows", plan->graph.vocab},
+        if (const std::int64_t padded = padded_vocab(plan.graph, plan.plan); padded > 0) {
+            json["vocabulary"] = {{"rows", plan.graph.vocab},
                                   {"padded_rows", padded},
-                                  {"dummy_rows", padded - plan->graph.vocab}};
+                                  {"dummy_rows", padded - plan.graph.vocab}};
         }
         console.out_json(json);
         return result.errors.empty() ? 0 : exit_code(result.errors);
