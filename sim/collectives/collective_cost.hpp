@@ -4,7 +4,8 @@
 //
 // Across nodes a measured curve bounds the intra-node part: NCCL pipelines the stages, so the time is the
 // larger of the model's and of the measured time of the same collective among one node's ranks, scaled by the
-// bytes that a rank moves (bus_factor(n) / bus_factor(l)), plus the hops between nodes.
+// bytes that a rank moves (bus_factor, own_share), plus the hops between nodes. That holds for forced
+// algorithms too, and the algorithm stays the model's.
 #pragma once
 
 #include <optional>
@@ -31,7 +32,7 @@ Result<CollectiveOptions> collective_options(std::string_view algorithm, std::st
 struct CollectiveCost {
     double seconds = 0;
     double relative_sigma = 0;   // one standard deviation over `seconds`
-    std::string_view algorithm;  // registry name, or "measured"; static storage
+    std::string_view algorithm;  // registry name; "measured" where nobody knows which; static storage
     std::string_view protocol;   // "ll", "ll128", "simple"; "" where there is none
     BusBandwidth bus_bandwidth;
     bool out_of_range =
