@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "base/nearest.hpp"
+#include "plan/collective_choice.hpp"
 #include "sim/collectives/links.hpp"
 #include "sim/collectives/nccl_tuner.hpp"
 #include "sim/collectives/registry.hpp"
@@ -139,6 +140,20 @@ Result<CollectiveOptions> collective_options(std::string_view algorithm, std::st
     }
     if (!errors.empty()) return errors;
     return options;
+}
+
+AxisCollectives::AxisCollectives(const std::map<std::string, std::string>& by_axis) {
+    for (const auto& [name, text] : by_axis) {
+        const auto choice = parse_collective_choice(text);
+        TW_CHECK_MSG(choice.has_value(), "the plan's collectives were checked");
+        const CollectiveOptions options = collective_options(choice->algorithm, choice->protocol).value();
+        for (std::size_t i = 0; i < options_.size(); ++i) {
+            const auto axis = static_cast<Axis>(i);
+            // Experts' tensor parallelism counts as theirs, their replicas as replicas.
+            const Axis of = axis == Axis::Etp ? Axis::Ep : axis == Axis::Edp ? Axis::Dp : axis;
+            if (to_string(of) == name) options_[i] = options;
+        }
+    }
 }
 
 CollectiveCost collective_cost(CollectiveKind kind, double bytes, const GroupPlacement& placement,

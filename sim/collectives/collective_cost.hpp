@@ -8,7 +8,10 @@
 // algorithms too, and the algorithm stays the model's.
 #pragma once
 
+#include <array>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -28,6 +31,19 @@ struct CollectiveOptions {
 
 // By name, "" for the cheapest: algorithms of registry.hpp; protocols "ll", "ll128", "simple".
 Result<CollectiveOptions> collective_options(std::string_view algorithm, std::string_view protocol);
+
+// What a plan makes NCCL use (ParallelPlan::collectives, whose names were checked), by axis.
+class AxisCollectives {
+  public:
+    AxisCollectives() = default;
+    explicit AxisCollectives(const std::map<std::string, std::string>& by_axis);
+    [[nodiscard]] const CollectiveOptions& of(Axis axis) const {
+        return options_[static_cast<std::size_t>(axis)];
+    }
+
+  private:
+    std::array<CollectiveOptions, static_cast<std::size_t>(Axis::Pp) + 1> options_;
+};
 
 struct CollectiveCost {
     double seconds = 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/hardware/cluster.hpp"
+#include "plan/collective_choice.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/collectives/links.hpp"
 #include "sim/collectives/nccl_tuner.hpp"
@@ -425,6 +426,26 @@ TEST(CollectiveCost, MeasuredCurveInsideANodeAndAsABoundAcross) {
     slow.nic_bandwidth = BytesPerSecond(1e9);
     EXPECT_DOUBLE_EQ(collective_cost(CollectiveKind::AllReduce, 1e8, placed(16, 8), slow, &profile).seconds,
                      collective_cost(CollectiveKind::AllReduce, 1e8, placed(16, 8), slow, nullptr).seconds);
+}
+
+// plan/collective_choice.hpp cannot ask the registry.
+TEST(CollectiveChoice, NamesAreTheRegistrys) {
+    const std::vector<std::string> names = collective_algorithm_names();
+    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()),
+              std::set<std::string>(kCollectiveAlgorithmNames.begin(), kCollectiveAlgorithmNames.end()));
+    for (const std::string_view protocol : kCollectiveProtocolNames)
+        EXPECT_TRUE(collective_options("", protocol)) << protocol;
+    const AxisCollectives forced({{"ep", "ring/simple"}, {"dp", "/ll128"}, {"tp", "tree"}});
+    for (const Axis axis : {Axis::Ep, Axis::Etp}) {
+        EXPECT_EQ(forced.of(axis).algorithm->name, "ring");
+        EXPECT_EQ(forced.of(axis).protocol, Protocol::Simple);
+    }
+    for (const Axis axis : {Axis::Dp, Axis::Edp}) {
+        EXPECT_EQ(forced.of(axis).algorithm, nullptr);
+        EXPECT_EQ(forced.of(axis).protocol, Protocol::Ll128);
+    }
+    EXPECT_EQ(forced.of(Axis::Tp).algorithm->name, "tree");
+    EXPECT_EQ(forced.of(Axis::Pp).algorithm, nullptr);
 }
 
 }  // namespace

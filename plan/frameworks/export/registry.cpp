@@ -48,6 +48,9 @@ Result<PlanExport> export_plan(const PlanDocument& document, TargetFramework tar
             load_model_text(model.is_string() ? model.get<std::string>() : model.dump(), document.model_name);
         const ModelConfig* config = loaded && loaded->config ? &*loaded->config : nullptr;
         PlanExport made = exporter.write({document, config, std::string(stem)});
+        if (!document.plan.collectives.empty())
+            made.remarks.emplace_back(
+                "the plan forces NCCL's algorithms by axis; NCCL_ALGO and NCCL_PROTO force them for all");
         for (const std::string& warning : check.warnings)
             made.remarks.push_back(warning);
         return made;
