@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -92,8 +93,11 @@ struct ParallelPlan {
     OptimizerKind optimizer = OptimizerKind::Adam;
     OverlapSpec overlap;
     std::string gradient_sync = "all-reduce";  // registry name
-    double bucket_bytes = 0;                   // gradient bucket; 0: the framework's own
-    double offload_optimizer = 0;              // share of optimizer states kept in host memory, 0..1
+    // By axis ("tp", "cp", "ep", "dp", "pp"; ep: etp's too) what NCCL is made to use: "ring/simple", or one
+    // of the two ("ring", "/ll128"); plan/collective_choice.hpp. An axis that is absent: NCCL's own choice.
+    std::map<std::string, std::string> collectives;
+    double bucket_bytes = 0;       // gradient bucket; 0: the framework's own
+    double offload_optimizer = 0;  // share of optimizer states kept in host memory, 0..1
     bool offload_activations = false;
     AttentionKernel attention = AttentionKernel::Flash2;
     bool dropout = false;

@@ -11,6 +11,7 @@
 #include "models/data/embedded.hpp"
 #include "models/hardware/cluster_json.hpp"
 #include "plan/check_plan.hpp"
+#include "plan/collective_choice.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/plan_order.hpp"
 #include "plan/rules/attention_kernel.hpp"
@@ -157,6 +158,21 @@ void read_batch(const JsonObject& object, ParallelPlan& plan) {
     plan.global_batch = global_batch ? batch : pass * plan.microbatches;
 }
 
+void read_collectives(const JsonObject& object, ParallelPlan& plan) {
+    for (const std::string_view axis : kCollectiveAxes) {
+        if (!object.has(axis)) continue;
+        const std::string text = object.string(axis);
+        const auto choice = parse_collective_choice(text);
+        if (choice) {
+            plan.collectives.emplace(axis, text);
+            continue;
+        }
+        for (const Error& error : choice.errors())
+            object.error(axis, error.message, error.hint);
+    }
+    object.finish();
+}
+
 // 0 is the framework's own. A bucket below a page or above a cluster's memory is a typing error.
 void read_bucket(const JsonObject& object, ParallelPlan& plan) {
     constexpr double kLeast = 4096, kMost = 1e12;
@@ -227,6 +243,7 @@ ParallelPlan read_settings(const JsonObject& object, const Surroundings& around,
     plan.optimizer = enumerator(object, "optimizer", kOptimizers, plan.optimizer);
     if (const auto overlap = member(object, "overlap", errors)) plan.overlap = overlap_from_json(*overlap);
     plan.gradient_sync = object.string_or("gradient_sync", plan.gradient_sync);
+    if (const auto collectives = member(object, "collectives", errors)) read_collectives(*collectives, plan);
     read_bucket(object, plan);
     plan.offload_optimizer = object.number_or("offload_optimizer", plan.offload_optimizer, 0, 1);
     plan.offload_activations = object.boolean_or("offload_activations", plan.offload_activations);
@@ -378,6 +395,7 @@ Json plan_to_json(const ParallelPlan& plan) {
                  {"stages", Json::array()}};
     for (const StageSpec& stage : plan.stages)
         json["stages"].push_back(stage_to_json(stage));
+    if (!plan.collectives.empty()) json["collectives"] = plan.collectives;
     if (!plan.order.empty()) json["order"] = plan.order;
     return json;
 }

@@ -59,7 +59,7 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
     states_plan_.stages.clear();
     holds_gradients_ = framework_defaults(base.framework).gradient_buffer || mesh.microbatches > 1;
     const LayerGraph& graph = environment.graph;
-    full_block_.compute = full_block_.comm = kNever;
+    full_block_.compute = full_block_.comm = full_block_.shard = kNever;
     for (int i = 0; i < graph.size(); ++i) {
         const auto c = static_cast<std::size_t>(graph.layer(i).layer_class);
         const LayerWork& work = shape.works[c];
@@ -72,6 +72,8 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
                                                             backward_path(layer, mode, CostStream::Compute));
             sums.comm +=
                 stream_path(forward, CostStream::Comm) + backward_path(layer, mode, CostStream::Comm);
+            sums.shard +=
+                stream_path(forward, CostStream::Shard) + backward_path(layer, mode, CostStream::Shard);
             sums.hidden += to_sim_time(
                 Seconds(forward.ep.blocking_s + layer.phase(mode, Opcode::Backward).ep.blocking_s));
             sums.saved += saved_bytes(work, mode);
@@ -90,6 +92,7 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
         add(full, RecomputeMode::Full);
         full_block_.compute = std::min(full_block_.compute, full.compute - none.compute);
         full_block_.comm = std::min(full_block_.comm, full.comm - none.comm);
+        full_block_.shard = std::min(full_block_.shard, full.shard - none.shard);
         full_block_.saved = std::max(full_block_.saved, none.saved - full.saved);
     }
     // Without a pipeline a tied head has no rows of its own (as in PlanCost).
@@ -104,12 +107,14 @@ MeshBounds::Sums MeshBounds::sums(const ChunkChoice& chunk) const {
         s = blocks_sums_[static_cast<std::size_t>(RecomputeMode::None)];
         s.compute = saturating_add(s.compute, saturating_multiply(full_block_.compute, again));
         s.comm += full_block_.comm * again;
+        s.shard += full_block_.shard * again;
         s.hidden =
             blocks_sums_[static_cast<std::size_t>(RecomputeMode::Full)].hidden;  // the largest of the modes
         s.saved = std::max(0.0, s.saved - full_block_.saved * static_cast<double>(again));
     }
     s.compute = saturating_add(s.compute, ends_sums_.compute);
     s.comm += ends_sums_.comm;
+    s.shard += ends_sums_.shard;
     s.hidden += ends_sums_.hidden;
     s.saved += ends_sums_.saved;
     return s;
@@ -118,7 +123,7 @@ MeshBounds::Sums MeshBounds::sums(const ChunkChoice& chunk) const {
 SimTime MeshBounds::step_time(const ChunkChoice& chunk, bool hides_collectives) const {
     const Sums s = sums(chunk);
     // One picosecond a layer and phase for roundings.
-    const SimTime busiest = std::max(s.compute, s.comm);
+    const SimTime busiest = std::max({s.compute, s.comm, s.shard});
     const SimTime work =
         std::max(SimTime{0}, (hides_collectives ? busiest - s.hidden : busiest) - 16 * (blocks_ + 2));
     return saturating_multiply(work, mesh_.microbatches) / mesh_.mesh.pp;

@@ -43,9 +43,9 @@ class MeshBounds {
 
   private:
     struct Sums {
-        SimTime compute = 0, comm = 0;  // max-plus paths that stay on one stream
-        SimTime hidden = 0;             // of them, blocking expert collectives
-        double saved = 0;               // activations of one microbatch
+        SimTime compute = 0, comm = 0, shard = 0;  // max-plus paths that stay on one stream
+        SimTime hidden = 0;                        // of them, blocking expert collectives
+        double saved = 0;                          // activations of one microbatch
     };
     [[nodiscard]] Sums sums(const ChunkChoice& chunk) const;
     [[nodiscard]] double memory(const ChunkChoice& chunk, const ZeroChoice& zero,

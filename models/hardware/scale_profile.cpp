@@ -125,9 +125,17 @@ void fit_collectives_to(const NodeType& node, const Device& device, HardwareProf
     if (profile.collectives.empty() || device.default_node.empty()) return;
     const auto usual = load_node_type(device.default_node);
     if (!usual) return;
-    if (node.link != usual->link || node.nvls != usual->nvls) {
+    if (node.link != usual->link) {
         profile.collectives.clear();
-    } else if (node.link_bandwidth.value != usual->link_bandwidth.value) {
+        return;
+    }
+    // The switch reduces what all-reduces send; a node's gathers, reduce-scatters and messages take NCCL's
+    // rings and sends with it and without.
+    if (node.nvls != usual->nvls) {
+        std::erase_if(profile.collectives,
+                      [](const CollectiveEntry& entry) { return entry.kind == CollectiveKind::AllReduce; });
+    }
+    if (node.link_bandwidth.value != usual->link_bandwidth.value) {
         scale_collectives(profile, node.link_bandwidth.value / usual->link_bandwidth.value);
     }
 }

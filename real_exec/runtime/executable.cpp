@@ -103,6 +103,8 @@ Errors unsupported_by_executor(const LayerGraph& graph, const ParallelPlan& plan
     check_precision(plan.precision, refuse);
     if (plan.offload_optimizer > 0) refuse("optimizer states stay on the device", "offload_optimizer", "0");
     if (plan.offload_activations) refuse("activations stay on the device", "offload_activations", "false");
+    if (!plan.collectives.empty())
+        refuse("collectives run as their backend chooses", "collectives", "a plan without the key");
     const int expert_replicas = std::max(1, plan.mesh.expert_dp());
     if (plan.zero_shard > 0 && graph.experts > 0 && plan.zero_shard < expert_replicas &&
         expert_replicas % plan.zero_shard != 0) {

@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "base/nearest.hpp"
+#include "plan/collective_choice.hpp"
 #include "sim/collectives/links.hpp"
 #include "sim/collectives/nccl_tuner.hpp"
 #include "sim/collectives/registry.hpp"
@@ -66,6 +67,11 @@ CollectiveCost nccl_cost(CollectiveKind kind, double bytes, const GroupPlacement
     return cost;
 }
 
+// Bytes that a rank's kernels move for each of the collective's, its own share among them.
+double moved(CollectiveKind kind, int ranks, NcclAlgorithm algorithm) {
+    return bus_factor(kind, ranks) * (1 + own_share(algorithm, kind) / ranks);
+}
+
 // Raises a multi-node estimate to what the node's own links were measured to need.
 void bound_by_measurement(CollectiveCost& cost, CollectiveKind kind, double bytes, const GroupPlacement& at,
                           const NodeType& node, const HardwareProfile& profile) {
@@ -74,11 +80,17 @@ void bound_by_measurement(CollectiveCost& cost, CollectiveKind kind, double byte
     const std::optional<CollectiveEstimate> inside = measured_collective(profile, kind, at.per_node, bytes);
     if (!inside) return;
     const double hops = ceil_log2(at.nodes) * std::max(nccl::kNetLatency[0][0], node.nic_latency_s);
-    const double seconds = inside->seconds * bus_factor(kind, at.size) / bus_factor(kind, at.per_node) + hops;
+    const NcclAlgorithm here = (*find_collective_algorithm(cost.algorithm))->nccl;
+    double seconds = inside->seconds * moved(kind, at.size, here) / bus_factor(kind, at.per_node);
+    if (seconds + hops <= cost.seconds) return;
+    GroupPlacement one;
+    one.size = one.per_node = at.per_node;
+    const NcclEstimate there = nccl_choice(kind, bytes, one, node, link_rates(node, one, 1, false));
+    if (there.algorithm == nullptr) return;
+    seconds /= 1 + own_share(there.algorithm->nccl, kind) / at.per_node;
+    seconds += hops;
     if (seconds <= cost.seconds) return;
     cost.seconds = seconds;
-    cost.algorithm = "measured";
-    cost.protocol = "";
     cost.relative_sigma = std::max(inside->sigma, cost.relative_sigma);
     cost.out_of_range = cost.out_of_range || inside->out_of_range;
 }
@@ -130,6 +142,20 @@ Result<CollectiveOptions> collective_options(std::string_view algorithm, std::st
     return options;
 }
 
+AxisCollectives::AxisCollectives(const std::map<std::string, std::string>& by_axis) {
+    for (const auto& [name, text] : by_axis) {
+        const auto choice = parse_collective_choice(text);
+        TW_CHECK_MSG(choice.has_value(), "the plan's collectives were checked");
+        const CollectiveOptions options = collective_options(choice->algorithm, choice->protocol).value();
+        for (std::size_t i = 0; i < options_.size(); ++i) {
+            const auto axis = static_cast<Axis>(i);
+            // Experts' tensor parallelism counts as theirs, their replicas as replicas.
+            const Axis of = axis == Axis::Etp ? Axis::Ep : axis == Axis::Edp ? Axis::Dp : axis;
+            if (to_string(of) == name) options_[i] = options;
+        }
+    }
+}
+
 CollectiveCost collective_cost(CollectiveKind kind, double bytes, const GroupPlacement& placement,
                                const NodeType& node, const HardwareProfile* profile,
                                const CollectiveOptions& options) {
@@ -152,7 +178,7 @@ CollectiveCost collective_cost(CollectiveKind kind, double bytes, const GroupPla
         cost = plain_cost(kind, bytes, placement, node, rates, options.algorithm);
     } else {
         cost = nccl_cost(kind, bytes, placement, node, rates, options);
-        if (profile != nullptr && !forced && placement.nodes > 1 && placement.per_node > 1)
+        if (profile != nullptr && placement.nodes > 1 && placement.per_node > 1)
             bound_by_measurement(cost, kind, bytes, placement, node, *profile);
     }
     cost.bus_bandwidth = BusBandwidth(bytes / cost.seconds * bus_factor(kind, placement.size));

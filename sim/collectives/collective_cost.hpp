@@ -4,10 +4,14 @@
 //
 // Across nodes a measured curve bounds the intra-node part: NCCL pipelines the stages, so the time is the
 // larger of the model's and of the measured time of the same collective among one node's ranks, scaled by the
-// bytes that a rank moves (bus_factor(n) / bus_factor(l)), plus the hops between nodes.
+// bytes that a rank moves (bus_factor, own_share), plus the hops between nodes. That holds for forced
+// algorithms too, and the algorithm stays the model's.
 #pragma once
 
+#include <array>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -28,10 +32,23 @@ struct CollectiveOptions {
 // By name, "" for the cheapest: algorithms of registry.hpp; protocols "ll", "ll128", "simple".
 Result<CollectiveOptions> collective_options(std::string_view algorithm, std::string_view protocol);
 
+// What a plan makes NCCL use (ParallelPlan::collectives, whose names were checked), by axis.
+class AxisCollectives {
+  public:
+    AxisCollectives() = default;
+    explicit AxisCollectives(const std::map<std::string, std::string>& by_axis);
+    [[nodiscard]] const CollectiveOptions& of(Axis axis) const {
+        return options_[static_cast<std::size_t>(axis)];
+    }
+
+  private:
+    std::array<CollectiveOptions, static_cast<std::size_t>(Axis::Pp) + 1> options_;
+};
+
 struct CollectiveCost {
     double seconds = 0;
     double relative_sigma = 0;   // one standard deviation over `seconds`
-    std::string_view algorithm;  // registry name, or "measured"; static storage
+    std::string_view algorithm;  // registry name; "measured" where nobody knows which; static storage
     std::string_view protocol;   // "ll", "ll128", "simple"; "" where there is none
     BusBandwidth bus_bandwidth;
     bool out_of_range =

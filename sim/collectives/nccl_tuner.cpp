@@ -58,15 +58,6 @@ double latency(NcclAlgorithm algorithm, Protocol protocol, CollectiveKind kind,
     return base + traffic.intra_steps * intra + traffic.inter_steps * inter + traffic.fixed_seconds;
 }
 
-// Share of a rank's own data in what its kernels move, as bytes over bytes.
-double own_share(NcclAlgorithm algorithm, CollectiveKind kind) {
-    if (algorithm == NcclAlgorithm::P2p) return kind == CollectiveKind::AllToAll ? nccl::kOwnShareP2p : 0;
-    if (algorithm != NcclAlgorithm::Ring) return 0;
-    if (kind == CollectiveKind::AllGather || kind == CollectiveKind::ReduceScatter)
-        return nccl::kOwnShareGather;
-    return kind == CollectiveKind::AllReduce ? nccl::kOwnShareReduce : 0;
-}
-
 // What an algorithm reaches of a device's port, beside the protocol.
 double port_efficiency(NcclAlgorithm algorithm, GpuGeneration generation) {
     if (algorithm == NcclAlgorithm::Nvls) return nccl::kNvlsEfficiency[index_of(generation)];
@@ -118,6 +109,14 @@ double protocol_rate(NcclAlgorithm algorithm, Protocol protocol, double raw, dou
 }
 
 }  // namespace
+
+double own_share(NcclAlgorithm algorithm, CollectiveKind kind) {
+    if (algorithm == NcclAlgorithm::P2p) return kind == CollectiveKind::AllToAll ? nccl::kOwnShareP2p : 0;
+    if (algorithm != NcclAlgorithm::Ring) return 0;
+    if (kind == CollectiveKind::AllGather || kind == CollectiveKind::ReduceScatter)
+        return nccl::kOwnShareGather;
+    return kind == CollectiveKind::AllReduce ? nccl::kOwnShareReduce : 0;
+}
 
 std::array<double, 3> nccl_seconds(const CollectiveAlgorithm& algorithm, CollectiveKind kind, double bytes,
                                    const GroupPlacement& at, const NodeType& node, const LinkRates& rates) {

@@ -18,6 +18,9 @@ struct NcclEstimate {
     Protocol protocol = Protocol::Simple;
 };
 
+// k, where a rank's kernels also copy k / n of what its port moves: its own share (nccl_constants.hpp).
+double own_share(NcclAlgorithm algorithm, CollectiveKind kind);
+
 // Seconds of one algorithm by protocol (LL, LL128, Simple); infinity where NCCL has no such combination.
 // `at.size` >= 2.
 std::array<double, 3> nccl_seconds(const CollectiveAlgorithm& algorithm, CollectiveKind kind, double bytes,

@@ -25,15 +25,17 @@ const GroupPlacement& placement(const CostContext& c, Axis axis) {
     }
 }
 
-OpCost collective(const CostContext& c, CollectiveKind kind, double bytes, const GroupPlacement& group) {
+OpCost collective(const CostContext& c, Axis axis, CollectiveKind kind, double bytes,
+                  const GroupPlacement& group) {
     OpCost cost;
     if (group.size <= 1 || bytes <= 0) return cost;
-    CollectiveOptions options;
+    CollectiveOptions options = c.collectives.of(axis);
     options.oversubscription = group.pods > 1 ? c.oversubscription : 1.0;
     const CollectiveCost estimate = collective_cost(kind, bytes, group, *c.node, c.profile, options);
     cost.seconds = estimate.seconds;
     cost.sigma_s = estimate.seconds * estimate.relative_sigma;
     cost.source = group.nodes > 1 ? ErrorSource::InterNode : ErrorSource::IntraNode;
+    cost.algorithm = estimate.algorithm;
     cost.out_of_range = estimate.out_of_range;
     cost.time = to_sim_time(Seconds(cost.seconds));
     cost.taken =
@@ -45,13 +47,14 @@ OpCost collective(const CostContext& c, CollectiveKind kind, double bytes, const
 // hides: DeepEP's kernels forward what has come while the rest comes.
 OpCost exchange(const CostContext& c, const CollectiveOp& call) {
     const GroupPlacement& group = c.ep;
-    if (call.spread.copies == 0 || group.nodes <= 1) return collective(c, call.kind, call.bytes, group);
+    if (call.spread.copies == 0 || group.nodes <= 1)
+        return collective(c, call.axis, call.kind, call.bytes, group);
     const double share = share_between_nodes(call.spread, group.nodes);
-    OpCost between = collective(c, call.kind, share * call.bytes, group);
+    OpCost between = collective(c, call.axis, call.kind, share * call.bytes, group);
     GroupPlacement node = group;
     node.size = node.per_node;
     node.nodes = node.pods = 1;
-    OpCost within = collective(c, call.kind, call.bytes, node);
+    OpCost within = collective(c, call.axis, call.kind, call.bytes, node);
     OpCost cost = between.seconds >= within.seconds ? between : within;
     cost.sent_share = share;
     return cost;
@@ -84,8 +87,9 @@ OpCost op_cost(const CostContext& c, const Op& op, double dispatches) {
     OpCost cost;
     if (const auto* call = std::get_if<CollectiveOp>(&op.body)) {
         if (!c.free_axes.has(call->axis)) {
-            cost = call->axis == Axis::Ep ? exchange(c, *call)
-                                          : collective(c, call->kind, call->bytes, placement(c, call->axis));
+            cost = call->axis == Axis::Ep
+                       ? exchange(c, *call)
+                       : collective(c, call->axis, call->kind, call->bytes, placement(c, call->axis));
         }
     } else {
         const KernelEstimate estimate = kernel_time(*c.profile, op);
@@ -110,7 +114,8 @@ bool is_product(const Op& op) {
 // Adds ops to a PhaseCost one after the other.
 class PhaseBuilder {
   public:
-    explicit PhaseBuilder(const CostContext& context) : context_(context) {}
+    explicit PhaseBuilder(const CostContext& context)
+        : context_(context), shard_(context.one_thread ? CostStream::Comm : CostStream::Shard) {}
 
     void add(const Op& op, const OpCost& cost, bool recomputed) {
         auto& host = phase_.matrix.row(CostStream::Host);
@@ -142,7 +147,7 @@ class PhaseBuilder {
             if (call->overlaps) compute = add_to_row(compute, cost.taken);
             if (gather) join_after_product_ = true;
             after_product_ = false;
-            count(axis_of(call->axis), cost.seconds, call->bytes * cost.sent_share, !beside);
+            count(axis_of(call->axis), cost, call->bytes * cost.sent_share, !beside);
             if (context_.launch_blocking) host = max_rows(host, comm);
         } else {
             compute = max_rows(compute, host);
@@ -172,14 +177,14 @@ class PhaseBuilder {
     // A gather that needs nothing from compute. Compute waits for it after arrive().
     void prefetch(const OpCost& cost, double bytes) {
         auto& host = phase_.matrix.row(CostStream::Host);
-        auto& comm = phase_.matrix.row(CostStream::Comm);
-        if (context_.one_thread) comm = max_rows(comm, phase_.matrix.row(CostStream::Compute));
-        comm = add_to_row(max_rows(comm, host), cost.time);
-        gathered_ = comm;
+        auto& shard = phase_.matrix.row(shard_);
+        if (context_.one_thread) shard = max_rows(shard, phase_.matrix.row(CostStream::Compute));
+        shard = add_to_row(max_rows(shard, host), cost.time);
+        gathered_ = shard;
         auto& compute = phase_.matrix.row(CostStream::Compute);
         compute = add_to_row(compute, cost.taken);
         phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
-        count(phase_.dp, cost.seconds, bytes, false);
+        count(phase_.dp, cost, bytes, false);
     }
 
     void arrive() {
@@ -197,13 +202,13 @@ class PhaseBuilder {
     // A reduction of what compute has just made; nothing in this stage waits for it, unless it runs on the
     // stream that computes.
     void release(const OpCost& cost, double bytes) {
-        auto& comm = phase_.matrix.row(CostStream::Comm);
+        auto& shard = phase_.matrix.row(shard_);
         auto& compute = phase_.matrix.row(CostStream::Compute);
-        comm = add_to_row(max_rows(comm, compute), cost.time);
+        shard = add_to_row(max_rows(shard, compute), cost.time);
         const bool blocks = context_.sharded.blocks;
-        compute = context_.one_thread || blocks ? comm : add_to_row(compute, cost.taken);
+        compute = context_.one_thread || blocks ? shard : add_to_row(compute, cost.taken);
         phase_.uncertainty.add(cost.source, cost.sigma_s, cost.scatter_s);
-        count(phase_.dp, cost.seconds, bytes, blocks);
+        count(phase_.dp, cost, bytes, blocks);
     }
 
     [[nodiscard]] PhaseCost take() { return phase_; }
@@ -213,15 +218,20 @@ class PhaseBuilder {
         if (axis == Axis::Cp) return phase_.cp;
         return axis == Axis::Ep || axis == Axis::Etp ? phase_.ep : phase_.tp;
     }
-    static void count(PhaseCost::Communication& c, double seconds, double bytes, bool blocking) {
-        c.total_s += seconds;
-        c.bytes += bytes;
-        if (blocking) c.blocking_s += seconds;
+    static void count(PhaseCost::Communication& c, const OpCost& cost, double bytes, bool blocking) {
+        PhaseCost::Communication one;
+        one.total_s = one.longest_s = cost.seconds;
+        one.blocking_s = blocking ? cost.seconds : 0;
+        one.bytes = bytes;
+        one.algorithm = cost.algorithm;
+        c.add(one, 1);
     }
 
     const CostContext& context_;
+    // Of gathers and reductions over replicas. One thread makes all collectives in turn.
+    CostStream shard_;
     PhaseCost phase_;
-    MaxPlus::Row gathered_ = phase_.matrix.row(CostStream::Comm);
+    MaxPlus::Row gathered_ = phase_.matrix.row(shard_);
     MaxPlus::Row product_start_ = phase_.matrix.row(CostStream::Compute);
     bool after_product_ = false;       // the last operation was a product, which began at product_start_
     bool join_after_product_ = false;  // of a gather beside it
@@ -255,20 +265,21 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
     OpCost gather, gather_expert, scatter, scatter_expert, reduce, reduce_expert;
     const bool scatters = context.sharded.scatters;
     if (context.sharded.any() && !context.free_axes.has(Axis::Dp)) {
-        gather =
-            collective(context, CollectiveKind::AllGather, dense * context.parameter_bytes, context.shard);
+        const auto over = [&](Axis axis, CollectiveKind kind, double bytes, const GroupPlacement& group) {
+            return collective(context, axis, kind, bytes, group);
+        };
+        gather = over(Axis::Dp, CollectiveKind::AllGather, dense * context.parameter_bytes, context.shard);
         scatter =
-            collective(context, CollectiveKind::ReduceScatter, dense * context.gradient_bytes, context.shard);
-        reduce =
-            collective(context, CollectiveKind::AllReduce,
-                       dense * context.gradient_bytes / std::max(1, context.shard.size), context.replica);
-        gather_expert = collective(context, CollectiveKind::AllGather, expert * context.parameter_bytes,
-                                   context.expert_shard);
-        scatter_expert = collective(context, CollectiveKind::ReduceScatter, expert * context.gradient_bytes,
-                                    context.expert_shard);
-        reduce_expert = collective(context, CollectiveKind::AllReduce,
-                                   expert * context.gradient_bytes / std::max(1, context.expert_shard.size),
-                                   context.expert_replica);
+            over(Axis::Dp, CollectiveKind::ReduceScatter, dense * context.gradient_bytes, context.shard);
+        reduce = over(Axis::Dp, CollectiveKind::AllReduce,
+                      dense * context.gradient_bytes / std::max(1, context.shard.size), context.replica);
+        gather_expert = over(Axis::Edp, CollectiveKind::AllGather, expert * context.parameter_bytes,
+                             context.expert_shard);
+        scatter_expert = over(Axis::Edp, CollectiveKind::ReduceScatter, expert * context.gradient_bytes,
+                              context.expert_shard);
+        reduce_expert = over(Axis::Edp, CollectiveKind::AllReduce,
+                             expert * context.gradient_bytes / std::max(1, context.expert_shard.size),
+                             context.expert_replica);
         // HSDP reduces shards over their copies on a stream of its own (torch/distributed/fsdp/_fully_shard:
         // FSDPCommContext.all_reduce_stream), over the network while gathers and scatters of other layers run
         // over the links inside nodes: of a layer's two lanes the longer one counts.
@@ -316,8 +327,8 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                 }
             };
             // A backward gathers the next layer before it reduces the gradients of the one before (FSDP's
-            // backward_prefetch=BACKWARD_PRE, PyTorch's default and what FSDP2 does): on the one lane of
-            // collectives a gather does not wait for the layer that runs. So each layer's phase has, behind
+            // backward_prefetch=BACKWARD_PRE, PyTorch's default and what FSDP2 does): on the lane that both
+            // have a gather does not wait for the layer that runs. So each layer's phase has, behind
             // its gather, the reduction that the layer before it left.
             const bool gathers = opcode == Opcode::Forward
                                      ? context.sharded.gathers_forward

@@ -13,6 +13,7 @@
 #include "plan/parallel_plan.hpp"
 #include "plan/sharded_layers.hpp"
 #include "plan/stage_program/stage_program.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/cost/one_thread.hpp"
 #include "sim/cost/phase_cost.hpp"
 
@@ -25,6 +26,7 @@ struct CostContext {
     int multiprocessors = 0;         // of the device; 0: kernels lose nothing to collectives beside them
     GroupPlacement tp, cp, ep, etp;  // of the collectives inside a layer
     double oversubscription = 1;     // of the fabric between pods
+    AxisCollectives collectives;     // what NCCL is made to use
     AxisSet free_axes = {};          // what-if: communication along these takes no time
     double dispatch_s = 0;           // host seconds of one dispatch (sim/cost/host_dispatch.hpp)
     HostCode host = HostCode::Kernels;
@@ -50,8 +52,9 @@ struct OpCost {
     SimTime host = 0;
     SimTime taken = 0;  // of a collective: from the kernels beside it (sim/collectives/multiprocessors.hpp)
     double seconds = 0, sigma_s = 0,
-           scatter_s = 0;   // sigma_s: without the scatter (models/hardware/scatter.hpp)
-    double sent_share = 1;  // of a collective's bytes: what it sends where equal messages are joined
+           scatter_s = 0;        // sigma_s: without the scatter (models/hardware/scatter.hpp)
+    double sent_share = 1;       // of a collective's bytes: what it sends where equal messages are joined
+    std::string_view algorithm;  // of a collective (CollectiveCost)
     ErrorSource source = ErrorSource::Gemm;
     bool out_of_range = false;
 };

@@ -10,8 +10,10 @@
 
 namespace tw {
 
-enum class CostStream : std::size_t { Host, Compute, Comm };
-inline constexpr std::size_t kCostStreams = 3;
+// Comm: collectives of tensor, context and expert parallelism. Shard: gathers of parameters and reductions of
+// gradients, another communicator's, which run beside them.
+enum class CostStream : std::size_t { Host, Compute, Comm, Shard };
+inline constexpr std::size_t kCostStreams = 4;
 inline constexpr SimTime kUnreachable = -kNever;
 
 struct MaxPlus {
@@ -56,11 +58,11 @@ inline MaxPlus::Row add_to_row(MaxPlus::Row row, SimTime d) {
 inline MaxPlus compose(const MaxPlus& first, const MaxPlus& second) {
     MaxPlus m;
     for (std::size_t i = 0; i < kCostStreams; ++i) {
-        for (std::size_t j = 0; j < kCostStreams; ++j) {
-            SimTime best = kUnreachable;
-            for (std::size_t k = 0; k < kCostStreams; ++k)
-                best = std::max(best, plus(first.at[k][j], second.at[i][k]));
-            m.at[i][j] = best;
+        m.at[i].fill(kUnreachable);
+        for (std::size_t k = 0; k < kCostStreams; ++k) {
+            const SimTime after = second.at[i][k];
+            if (after <= kUnreachable) continue;
+            m.at[i] = max_rows(m.at[i], add_to_row(first.at[k], after));
         }
     }
     return m;
@@ -69,9 +71,10 @@ inline MaxPlus compose(const MaxPlus& first, const MaxPlus& second) {
 // n times in a row, n >= 0: repeated squaring.
 inline MaxPlus power(MaxPlus base, int n) {
     MaxPlus result = MaxPlus::identity();
-    for (; n > 0; n >>= 1) {
+    while (n > 0) {
         if (n & 1) result = compose(result, base);
-        base = compose(base, base);
+        n >>= 1;
+        if (n > 0) base = compose(base, base);
     }
     return result;
 }

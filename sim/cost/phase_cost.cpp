@@ -61,12 +61,14 @@ namespace {
 // A stage ends when both its kernels and its own collectives are done; a collective that still runs is waited
 // for.
 SimTime device_path(const MaxPlus& m, CostStream from) {
-    return std::max({m.get(CostStream::Compute, from), m.get(CostStream::Comm, from), SimTime{0}});
+    return std::max({m.get(CostStream::Compute, from), m.get(CostStream::Comm, from),
+                     m.get(CostStream::Shard, from), SimTime{0}});
 }
 }  // namespace
 
 SimTime PhaseCost::device_time() const {
-    return std::max(device_path(matrix, CostStream::Compute), device_path(matrix, CostStream::Comm));
+    return std::max({device_path(matrix, CostStream::Compute), device_path(matrix, CostStream::Comm),
+                     device_path(matrix, CostStream::Shard)});
 }
 
 SimTime PhaseCost::host_time() const {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string_view>
 
 #include "sim/cost/max_plus.hpp"
 
@@ -64,10 +65,14 @@ struct PhaseCost {
         double total_s = 0;
         double blocking_s = 0;  // compute waits for all of it
         double bytes = 0;       // of the messages, as CollectiveOp counts them
+        double longest_s = 0;   // of one of them, whose algorithm (CollectiveCost) is:
+        std::string_view algorithm;
         void add(const Communication& other, double times) {
             total_s += other.total_s * times;
             blocking_s += other.blocking_s * times;
             bytes += other.bytes * times;
+            if (times > 0 && other.longest_s > longest_s)
+                longest_s = other.longest_s, algorithm = other.algorithm;
         }
     };
     Communication tp, cp, ep, dp;  // dp: ZeRO-3's gathers and reductions inside the stage

@@ -39,7 +39,7 @@ TransferCost PlanCost::transfer(Axis axis, CollectiveKind kind, double bytes, co
     TransferCost cost;
     cost.bytes = bytes;
     if (group.size <= 1 || bytes <= 0 || environment_.free_axes.has(axis)) return cost;
-    CollectiveOptions options;
+    CollectiveOptions options = collectives_.of(axis);
     options.oversubscription = group.pods > 1 ? environment_.cluster.oversubscription : 1.0;
     const CollectiveCost estimate =
         collective_cost(kind, bytes, group, environment_.node_group(node_group).type,
@@ -91,6 +91,7 @@ PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
       plan_(plan),
       framework_(framework_defaults(plan.framework)),
       placement_(place_plan(environment.cluster, plan)),
+      collectives_(plan.collectives),
       rank_of_stage_(ranks.begin(), ranks.end()) {
     TW_CHECK(ranks.size() == plan.stages.size());
     std::vector<std::vector<StageSegment>> segments(plan.stages.size());

@@ -95,6 +95,7 @@ class PlanCost {
     const ParallelPlan& plan_;
     const FrameworkDefaults& framework_;
     RankPlacement placement_;
+    AxisCollectives collectives_;
     std::vector<std::uint16_t> rank_of_stage_;
     std::vector<GroupPlacement> links_;  // from each pipeline rank to the next
     std::vector<std::shared_ptr<const ShapeCost>> shapes_;

@@ -66,6 +66,13 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(k.fsdp);
     add(k.own_executor);
     add(k.crowded);
+    for (const auto& [axis, choice] : k.collectives) {
+        for (const std::string* text : {&axis, &choice}) {
+            for (const char c : *text)
+                add(c);
+            add(0);
+        }
+    }
     return key;
 }
 
@@ -96,6 +103,7 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
             key.expert_replica = placement.replica_group({Axis::Edp}, shard.expert);
         }
     }
+    key.collectives = plan.collectives;
     key.overlap_tp = plan.overlap.tp;
     const FrameworkDefaults& defaults = framework_defaults(plan.framework);
     key.launch_blocking = defaults.launch_blocking;
@@ -129,6 +137,7 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
     const std::string& device = environment.node_group(key.node_group).device.name;
     context.dispatch_s = environment.dispatch_s * dispatch_share(key.host, device);
     context.host_extras.graphs_on_grace &= device.rfind("gb", 0) == 0 || device.rfind("gh", 0) == 0;
+    context.collectives = AxisCollectives(key.collectives);
     context.free_axes = environment.free_axes;
     context.overlap_tp = key.overlap_tp;
     context.launch_blocking = key.launch_blocking;

@@ -2,7 +2,9 @@
 // hundred shapes thousands of times, so they are cached.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/recent_cache.hpp"
@@ -30,6 +32,7 @@ struct ShapeKey {
     WorkShape shape;
     GroupPlacement tp, cp, ep, etp, shard, replica, expert_shard, expert_replica;
     ShardedLayers sharded;
+    std::map<std::string, std::string> collectives;  // ParallelPlan's
     bool overlap_tp = false, launch_blocking = false;
     double parameter_bytes = 2;
     int gradient_bytes = 4;

@@ -283,7 +283,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
                             double TimeBreakdown::*exposed) {
         const std::size_t r = most([&](const RankTotals& t) { return (t.*of).total_s; });
         const PhaseCost::Communication& c = totals[r].*of;
-        add_communication(report, kind, c.total_s, report.ranks[r].breakdown.*exposed, c.bytes, "");
+        add_communication(report, kind, c.total_s, report.ranks[r].breakdown.*exposed, c.bytes, c.algorithm);
     };
     layers("tp", &RankTotals::tp, &TimeBreakdown::exposed_tp);
     layers("cp", &RankTotals::cp, &TimeBreakdown::exposed_cp);
@@ -294,7 +294,9 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     const auto gradients = [](const RankTotals& t) { return t.sync_s + t.dp.total_s; };
     const std::size_t syncs = most(gradients);
     add_communication(report, "dp", gradients(totals[syncs]), report.ranks[syncs].breakdown.exposed_dp,
-                      totals[syncs].sync_bytes + totals[syncs].dp.bytes, totals[syncs].sync_algorithm);
+                      totals[syncs].sync_bytes + totals[syncs].dp.bytes,
+                      totals[syncs].dp.total_s > totals[syncs].sync_s ? totals[syncs].dp.algorithm
+                                                                      : totals[syncs].sync_algorithm);
 
     report.memory = memory_ledger(environment, plan, costs, lowered);
     bool fits_devices = true;

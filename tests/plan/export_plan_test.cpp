@@ -90,6 +90,12 @@ TEST(ExportPlan, TorchtitanOverlapsAndRecomputes) {
         EXPECT_NE(made->text.find(line), std::string::npos) << line << " in\n" << made->text;
     }
     EXPECT_EQ(made->remarks.front(), "torchtitan reduces gradients in fp32");
+    // By axis nothing but this project's prediction can force a collective.
+    document.plan.collectives = {{"tp", "ring"}};
+    const auto forced = export_plan(document, TargetFramework::Torchtitan, "job");
+    ASSERT_TRUE(forced.has_value()) << to_string(forced.errors());
+    ASSERT_EQ(forced->remarks.size(), made->remarks.size() + 1);
+    EXPECT_NE(forced->remarks.back().find("NCCL_ALGO"), std::string::npos) << forced->remarks.back();
 }
 
 TEST(ExportPlan, DeepSpeedsBatchIsAProduct) {

@@ -109,6 +109,7 @@ ParallelPlan random_plan(Prng& random, int layers) {
     plan.optimizer = any(random, OptimizerKind::Lamb);
     plan.overlap = {flag(), flag(), flag(), flag()};
     plan.gradient_sync = "local-sgd";
+    if (flag()) plan.collectives = {{"tp", "nvls/simple"}, {"dp", "tree"}, {"pp", "/ll128"}};
     plan.bucket_bytes = random.uniform() * 1e9;
     plan.offload_optimizer = random.uniform();
     plan.offload_activations = flag();
@@ -139,6 +140,23 @@ TEST(PlanJson, RandomPlansReadBackEqual) {
         ASSERT_EQ(*read, plan) << text;
         EXPECT_EQ(plan_to_json(*read).dump(), text);
     }
+}
+
+TEST(PlanJson, CollectivesAreForcedByLegalNames) {
+    const LayerGraph graph = std::move(load_model(kModel)->graph);
+    Json json = plan_to_json(make_document().plan);
+    json["collectives"] = {{"tp", "rings"}, {"dp", "tree/ll64"}, {"cp", "/"}, {"xp", "ring"}};
+    const auto read = plan_from_json(json, graph, "/plan");
+    ASSERT_FALSE(read);
+    EXPECT_TRUE(has_error(read.errors(), "/plan/collectives/tp", "unknown collective algorithm 'rings'"));
+    EXPECT_TRUE(has_error(read.errors(), "/plan/collectives/dp", "unknown protocol 'll64'"));
+    EXPECT_TRUE(has_error(read.errors(), "/plan/collectives/cp", "neither an algorithm nor a protocol"));
+    EXPECT_TRUE(has_error(read.errors(), "/plan/collectives/xp", "unknown key 'xp'"));
+    EXPECT_NE(to_string(read.errors()).find("did you mean 'ring'? known: ring, tree, nvls"),
+              std::string::npos)
+        << to_string(read.errors());
+    // Nothing is said where nothing is forced.
+    EXPECT_FALSE(plan_to_json(make_document().plan).contains("collectives"));
 }
 
 TEST(PlanJson, TheDocumentIsSelfContained) {

@@ -44,6 +44,24 @@ TEST(NodeLinks, OtherKindsOfLinksAreCostedByTheModel) {
     EXPECT_GT(plain.seconds, usual.seconds);
 }
 
+// The switch's reduction is all-reduce's: what else was measured stays, and no node is faster without it.
+TEST(NodeLinks, WithoutTheSwitchsReductionOnlyAllReducesAreCostedByTheModel) {
+    const auto gather = [](bool nvls, int nodes) {
+        Cluster cluster = load_cluster("dgx-h100:64").value();
+        cluster.groups.front().type.nvls = nvls;
+        const auto environment = make_environment(load_model("gpt2-tiny").value().graph, cluster).value();
+        GroupPlacement at;
+        at.size = 8 * nodes;
+        at.nodes = nodes;
+        at.per_node = 8;
+        return collective_cost(CollectiveKind::AllGather, 1e9, at, environment->node_group(0).type,
+                               &environment->profile(0))
+            .seconds;
+    };
+    for (const int nodes : {1, 8})
+        EXPECT_DOUBLE_EQ(gather(false, nodes), gather(true, nodes)) << nodes;
+}
+
 // A profile that the cluster names was measured on its nodes as they are.
 TEST(NodeLinks, TheClustersOwnProfileStaysAsItIs) {
     Cluster cluster = load_cluster("dgx-h100:8").value();

@@ -273,7 +273,7 @@ TEST(ShardingCost, CopiesReduceBesideTheShards) {
                           c.seconds(CollectiveKind::ReduceScatter, parameters * gradient, shard);
     const double outside =
         c.seconds(CollectiveKind::AllReduce, parameters * gradient / 8, c.placement().replica_group(axes, 8));
-    const double lane = to_seconds(backward.matrix.get(CostStream::Comm, CostStream::Comm)).value;
+    const double lane = to_seconds(backward.matrix.get(CostStream::Shard, CostStream::Shard)).value;
     EXPECT_NEAR(lane, std::max(inside, outside), 1e-9);
     // All of it is on the wires.
     EXPECT_NEAR(backward.dp.total_s, inside + outside, 1e-9);

@@ -80,6 +80,9 @@ Result<PlanExport> export_plan(const PlanDocument& document, TargetFramework tar
             made.remarks.push_back(
                 fmt::format("{} in the prediction, which {} does not add", padding, to_string(target)));
         }
+        if (!document.plan.collectives.empty())
+            made.remarks.emplace_back(
+                "the plan forces NCCL's algorithms by axis; NCCL_ALGO and NCCL_PROTO force them for all");
         for (const std::string& warning : check.warnings)
             made.remarks.push_back(warning);
         return made;

@@ -227,6 +227,9 @@ TEST(GradientSync, WhatCannotRunIsNamed) {
     EXPECT_EQ(refused(document_with("count-sketch", setup)), "gradient_sync");
     for (const std::string name : {"all-reduce", "ps-sync", "ps-async", "local-sgd", "top-k", "8-bit"})
         EXPECT_EQ(refused(document_with(name, setup)), "") << name;
+    PlanDocument forced = document_of(setup);
+    forced.plan.collectives = {{"dp", "ring"}};
+    EXPECT_EQ(refused(forced), "collectives");
     setup.zero = 1;
     EXPECT_EQ(refused(document_with("top-k", setup)), "zero");
     setup.zero = 0;
