@@ -27,7 +27,7 @@ constexpr std::array kParts = {
     NamedPart{"exposed expert parallel", &TimeBreakdown::exposed_ep},
     NamedPart{"offloading activations", &TimeBreakdown::exposed_offload},
     NamedPart{"waiting for the host", &TimeBreakdown::host},
-    NamedPart{"bubble", &TimeBreakdown::bubble},
+    NamedPart{"waiting for other ranks", &TimeBreakdown::bubble},
 };
 
 }  // namespace
