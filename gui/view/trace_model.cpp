@@ -1,5 +1,3 @@
-#include "gui/view/trace_model.hpp"
-
 #include <algorithm>
 #include <array>
 
@@ -7,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "base/si_format.hpp"
+#include "gui/view/trace_model.hpp"
 #include "gui/view/trace_model_builder.hpp"
 
 namespace tw {
@@ -108,6 +107,10 @@ TaskId TraceModel::task_at(std::uint32_t lane, SimTime time) const {
 std::span<const MemorySample> TraceModel::memory(std::size_t rank) const {
     if (source_ != nullptr) return source_->ranks[ranks_[rank].source].memory;
     return ranks_[rank].memory;
+}
+
+std::int64_t TraceModel::memory_capacity(std::size_t rank) const {
+    return source_ == nullptr ? memory_capacity_ : source_->capacity_of(source_->ranks[ranks_[rank].source]);
 }
 
 const TraceEvent* TraceModel::event(TaskId task) const {
