@@ -1,3 +1,5 @@
+#include "gui/view/trace_model.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -5,7 +7,6 @@
 
 #include "base/check.hpp"
 #include "base/si_format.hpp"
-#include "gui/view/trace_model.hpp"
 #include "gui/view/trace_model_builder.hpp"
 
 namespace tw {
