@@ -42,7 +42,9 @@ double seconds(const Evaluation& evaluation) {
 
 Result<Explanation> explain(const LoadedPlan& plan, const ExplainOptions& options, TargetFramework target) {
     const Simulator simulator(plan.environment);
-    auto report = simulator.simulate(plan.document.plan);
+    SimulateOptions wanted;
+    wanted.critical_path = true;
+    auto report = simulator.simulate(plan.document.plan, wanted);
     if (!report) return in_document(report.errors(), options.plan);
     Explanation explanation;
     explanation.report = std::move(*report);

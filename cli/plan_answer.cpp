@@ -10,6 +10,7 @@
 #include "sim/report/fullest_rank.hpp"
 #include "sim/report/report_json.hpp"
 #include "sim/report/report_text.hpp"
+#include "sim/scenario/scenario.hpp"
 
 namespace tw::cli {
 namespace {
@@ -42,14 +43,35 @@ std::string memory_cell(const SimulationReport& report, double headroom) {
                        fullest_percent(report, headroom));
 }
 
+// Passes of the plans that are run again with contention, all of them together: a tenth of a second.
+constexpr double kContendedPasses = 50'000;
+// Differences that are shown.
+constexpr double kNotableContention = 0.01;
+
+double passes(const ParallelPlan& plan) {
+    return static_cast<double>(plan.microbatches) * plan.stage_count();
+}
+
+bool any_contended(const std::vector<FoundPlan>& found) {
+    return std::any_of(found.begin(), found.end(), [](const FoundPlan& one) {
+        return one.contended_step_s &&
+               std::abs(*one.contended_step_s / one.report.step_time_s - 1) > kNotableContention;
+    });
+}
+
 }  // namespace
 
 Result<std::vector<FoundPlan>> simulate_found(const Simulator& simulator, const PlanAnswer& answer) {
     std::vector<FoundPlan> found;
+    double run = 0;
     for (const RankedPlan& ranked : answer.plans) {
         auto report = simulator.simulate(ranked.plan);
         if (!report) return report.errors();
-        found.push_back({std::move(*report), ranked.tied, ranked.alike});
+        found.push_back({std::move(*report), ranked.tied, ranked.alike, std::nullopt});
+        run += passes(ranked.plan);
+        if (run > kContendedPasses) continue;
+        const auto contended = simulate_scenario(simulator, ranked.plan, {});
+        if (contended) found.back().contended_step_s = contended->clean_step_s;
     }
     return found;
 }
@@ -71,6 +93,7 @@ Json search_to_json(const SearchStatistics& search) {
 Json found_to_json(const FoundPlan& found) {
     Json json = report_to_json(found.report);
     json["tied"] = found.tied;
+    json["contended_step_s"] = found.contended_step_s ? Json(*found.contended_step_s) : Json(nullptr);
     json["near_identical"] = Json::array();
     for (const RankedPlan& one : found.alike) {
         json["near_identical"].push_back(Json{{"label", summary(one.plan)},
@@ -85,7 +108,9 @@ void print_found(const std::vector<FoundPlan>& found, double headroom, bool pric
     const bool mixed = std::any_of(found.begin(), found.end(), [](const FoundPlan& one) {
         return one.report.plan.semantics != Semantics::Synchronous;
     });
+    const bool contended = any_contended(found);
     std::vector<std::string> headers{"", "Plan", "Step", "", "Rate", "MFU", "Bubble", "Memory"};
+    if (contended) headers.insert(headers.begin() + 4, "Sharing links");
     if (prices) headers.emplace_back("Price");
     if (mixed) headers.emplace_back("Semantics");
     TextTable table(headers);
@@ -102,6 +127,11 @@ void print_found(const std::vector<FoundPlan>& found, double headroom, bool pric
                                    format_percent(report.mfu),
                                    format_percent(report.bubble_fraction),
                                    memory_cell(report, headroom)};
+        if (contended) {
+            row.insert(row.begin() + 4, found[i].contended_step_s
+                                            ? TableCell(format_duration(*found[i].contended_step_s))
+                                            : TableCell("-"));
+        }
         if (prices) row.emplace_back("$" + price_text(report.usd_per_step));
         if (mixed) {
             row.emplace_back(std::string(to_string(report.plan.semantics)),

@@ -1,6 +1,7 @@
 // What a search answers, for people and for programs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct FoundPlan {
     SimulationReport report;
     bool tied = false;
     std::vector<RankedPlan> alike;  // RankedPlan::alike
+    // With transfers and collectives that share links (sim/scenario); none where all plans before and this
+    // one are too long to be run again: 50,000 passes (stages x microbatches) together.
+    std::optional<double> contended_step_s = std::nullopt;
 };
 
 // All of an answer's plans simulated; an error where one cannot be.

@@ -38,6 +38,7 @@ int simulate(const SimulateCommandOptions& options, Console& console) {
     if (!plan) return console.fail(plan.errors());
     const Simulator simulator(plan->environment);
     SimulateOptions wanted;
+    wanted.critical_path = true;
     wanted.trace = options.timeline || !options.trace.empty() || !options.svg.empty();
     const Result<SimulationReport> report = simulator.simulate(plan->document.plan, wanted);
     if (!report) return console.fail(in_document(report.errors(), options.plan));

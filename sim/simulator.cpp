@@ -183,8 +183,7 @@ Result<SimulationReport> Simulator::simulate(const ParallelPlan& plan, const Sim
     if (!check.errors.empty()) return check.errors;
     auto prepared = prepare(plan);
     if (!prepared) return prepared.errors();
-    SimulationReport report =
-        make_report(*environment_, plan, *prepared->costs, *prepared->lowered, options.trace);
+    SimulationReport report = make_report(*environment_, plan, *prepared->costs, *prepared->lowered, options);
     if ((*find_schedule(plan.schedule))->info().uses_costs && plan.order.empty())
         report.plan.order = order_rows(prepared->ordered->order);
     report.warnings.insert(report.warnings.begin(), check.warnings.begin(), check.warnings.end());

@@ -25,7 +25,8 @@ struct Evaluation {
 };
 
 struct SimulateOptions {
-    bool trace = false;  // fill SimulationReport::trace with two steps and memory curves
+    bool trace = false;          // fill SimulationReport::trace with two steps and memory curves
+    bool critical_path = false;  // fill SimulationReport::critical_path; with a trace it is anyway
 };
 
 class Simulator {

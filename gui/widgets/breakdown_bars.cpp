@@ -38,6 +38,8 @@ constexpr std::array kParts = {
     Part{"exposed cp", &TimeBreakdown::exposed_cp, TaskKind::Annotation, /*pale=*/false, Qt::CrossPattern},
     Part{"exposed ep", &TimeBreakdown::exposed_ep, TaskKind::ExpertParallel},
     Part{"offload", &TimeBreakdown::exposed_offload, TaskKind::PipelineTransfer, /*pale=*/true},
+    Part{"slowed", &TimeBreakdown::slowed, TaskKind::DataParallel, /*pale=*/true},
+    Part{"stash", &TimeBreakdown::stash, TaskKind::Optimizer, /*pale=*/true},
     Part{"host", &TimeBreakdown::host, TaskKind::Host},
     Part{"waiting for other ranks", &TimeBreakdown::bubble, kIdle},
 };

@@ -43,10 +43,17 @@ Look look_of(Work work) {
     }
 }
 
-// What fills each column: an index into rank.events, kExposed or kIdle.
+// What fills each column: an index into rank.events, kExposed or kIdle. Where an event begins and ends inside
+// one column the columns around it are shared out among the kinds of work in proportion to their time: the
+// longest of each would name backwards alone.
 std::vector<int> column_owners(const RankTrace& rank, const TimeAxis& axis, std::size_t columns) {
-    std::vector<double> best(columns, 0), device(columns, 0), communication(columns, 0);
-    std::vector<int> owner(columns, kIdle);
+    struct Column {
+        std::array<double, kWorkKinds> time{}, longest{};  // shares of the column, by work
+        std::array<int, kWorkKinds> event{};               // the longest of each
+        double device = 0, communication = 0;
+        bool crowded = false;
+    };
+    std::vector<Column> shown(columns);
     const double scale = static_cast<double>(columns);
     for (std::size_t e = 0; e < rank.events.size(); ++e) {
         const TraceEvent& event = rank.events[e];
@@ -55,22 +62,46 @@ std::vector<int> column_owners(const RankTrace& rank, const TimeAxis& axis, std:
         const double from = std::max(0.0, axis.share(event.start) * scale);
         const double to = std::min(scale, axis.share(event.end) * scale);
         for (auto c = static_cast<std::size_t>(from); c < columns && static_cast<double>(c) < to; ++c) {
+            Column& column = shown[c];
             const double covered =
                 std::min(to, static_cast<double>(c + 1)) - std::max(from, static_cast<double>(c));
             if (is_communication(work)) {
-                communication[c] += covered;
+                column.communication += covered;
                 continue;
             }
-            device[c] += covered;
-            if (covered > best[c]) {
-                best[c] = covered;
-                owner[c] = static_cast<int>(e);
+            const auto kind = static_cast<std::size_t>(work);
+            column.device += covered;
+            column.time[kind] += covered;
+            column.crowded |= from >= static_cast<double>(c) && to < static_cast<double>(c + 1);
+            if (covered > column.longest[kind]) {
+                column.longest[kind] = covered;
+                column.event[kind] = static_cast<int>(e);
             }
         }
     }
+    std::vector<int> owner(columns, kIdle);
+    std::array<double, kWorkKinds> owed{};  // what a kind has had less than its time in the columns so far
     for (std::size_t c = 0; c < columns; ++c) {
-        if (device[c] >= 0.5 - 1e-9) continue;
-        owner[c] = communication[c] > 0.5 - device[c] && communication[c] > device[c] ? kExposed : kIdle;
+        const Column& column = shown[c];
+        if (column.device < 0.5 - 1e-9) {
+            const bool exposed =
+                column.communication > 0.5 - column.device && column.communication > column.device;
+            owner[c] = exposed ? kExposed : kIdle;
+            continue;
+        }
+        if (!column.crowded) owed = {};
+        std::size_t most = 0;
+        double best = -1;
+        for (std::size_t kind = 0; kind < kWorkKinds; ++kind) {
+            if (column.longest[kind] <= 0) continue;
+            const double wanted = column.crowded ? owed[kind] + column.time[kind] : column.longest[kind];
+            const bool first = wanted == best && column.event[kind] < column.event[most];
+            if (wanted > best || first) most = kind, best = wanted;
+        }
+        for (std::size_t kind = 0; column.crowded && kind < kWorkKinds; ++kind)
+            owed[kind] += column.time[kind];
+        if (column.crowded) owed[most] -= column.device;
+        owner[c] = column.event[most];
     }
     return owner;
 }

@@ -13,6 +13,7 @@ namespace tw {
 namespace {
 
 constexpr std::string_view kOther = "other";
+constexpr std::string_view kOutside = "outside the allocator";  // of a prediction; nobody measures it
 
 struct Named {
     std::string_view part, group;
@@ -34,6 +35,7 @@ constexpr std::array kGroups = {
     Named{"unsharded gradients", "communication buffers"},
     Named{"gradient buckets", "communication buffers"},
     Named{"synchronisation buffers", "communication buffers"},
+    Named{"communication buffers", "communication buffers"},
     Named{"communication_buffers", "communication buffers"},
     Named{"stashed weights", "stashed weights"},
     Named{"weight_stashes", "stashed weights"},
@@ -67,6 +69,7 @@ std::vector<HeldMemory> peak_memory(const Trace& trace) {
         HeldMemory held{rank.rank, rank.schedule_rank(), {}};
         for (std::size_t k = 0; k < most->bytes.size(); ++k) {
             const bool named = k < trace.memory_categories.size();
+            if (named && trace.memory_categories[k] == kOutside) continue;
             held.parts.emplace_back(named ? trace.memory_categories[k] : std::string(kOther),
                                     static_cast<double>(most->bytes[k]));
         }

@@ -26,8 +26,8 @@ constexpr std::array<std::string_view, kWorkKinds> kColours = {
 // Paler by half: a later model chunk.
 constexpr std::array<std::string_view, 3> kPale = {"#aad9f4", "#80cfb9", "#f2cf80"};
 
-constexpr std::array<std::string_view, 8> kCategories = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
-                                                         "#56b4e9", "#d55e00", "#f0e442", "#9ca3af"};
+constexpr std::array<std::string_view, 9> kCategories = {
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#9ca3af", "#4b5563"};
 
 bool has_pattern(Work work) {
     return is_communication(work);

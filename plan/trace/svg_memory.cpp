@@ -117,6 +117,15 @@ class MemoryPanel {
     double y_, height_, scale_bytes_;
 };
 
+// Whether any rank ever holds something of the category.
+bool holds(const Trace& trace, std::size_t category) {
+    return std::any_of(trace.ranks.begin(), trace.ranks.end(), [&](const RankTrace& rank) {
+        return std::any_of(rank.memory.begin(), rank.memory.end(), [&](const MemorySample& sample) {
+            return category < sample.bytes.size() && sample.bytes[category] > 0;
+        });
+    });
+}
+
 // Least and most where devices are mixed: each panel has its own line.
 std::string capacity_text(const Trace& trace) {
     std::int64_t least = trace.memory_capacity_bytes, most = least;
@@ -140,6 +149,7 @@ double draw_legend(SvgCanvas& canvas, const Trace& trace, double y) {
         return std::exchange(x, x + width);
     };
     for (std::size_t c = 0; c < trace.memory_categories.size(); ++c) {
+        if (!holds(trace, c)) continue;
         const double at = entry(trace.memory_categories[c]);
         canvas.rect(at, y, 20, 12, fmt::format("fill=\"{}\"", category_colour(c)));
     }

@@ -26,6 +26,8 @@ constexpr std::array kParts = {
     NamedPart{"exposed context parallel", &TimeBreakdown::exposed_cp},
     NamedPart{"exposed expert parallel", &TimeBreakdown::exposed_ep},
     NamedPart{"offloading activations", &TimeBreakdown::exposed_offload},
+    NamedPart{"slowed by collectives", &TimeBreakdown::slowed},
+    NamedPart{"copying weights", &TimeBreakdown::stash},
     NamedPart{"waiting for the host", &TimeBreakdown::host},
     NamedPart{"waiting for other ranks", &TimeBreakdown::bubble},
 };

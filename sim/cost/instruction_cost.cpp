@@ -81,7 +81,8 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
         case Opcode::SendGrad:
             return between_stages(c.send_gradient.seconds);
         case Opcode::AllReduce:
-            if (key.group > 0) return wire(tied_.seconds);
+            // Among pipeline ranks: a tied table's, or of the replicas of PipeDream's stage.
+            if (key.group > 0 && plan_.stages[key.stage].replicas == 1) return wire(tied_.seconds);
             return wire(c.gradient_sync.seconds / parts);
         case Opcode::ReduceScatter:
             return wire(c.gradient_sync.seconds / parts);

@@ -177,6 +177,7 @@ Trace trace_engine(const Schedule& schedule, const CompiledSchedule& c, const Co
             const RankProgram& program = schedule.programs[static_cast<std::size_t>(r % c.pipeline_ranks)];
             const std::uint32_t base = c.program_begin[static_cast<std::size_t>(r)];
             RankTrace& rank = trace.ranks[static_cast<std::size_t>(r)];
+            std::int32_t updated = 0;  // step of the last backward, where one program is many steps
             for (std::uint32_t i = 0; i < program.instructions.size(); ++i) {
                 const Instruction& in = program.instructions[i];
                 const std::uint32_t begin = c.begin_node[base + i] - c.lane_count;
@@ -184,9 +185,12 @@ Trace trace_engine(const Schedule& schedule, const CompiledSchedule& c, const Co
                 TraceEvent event;
                 event.instruction = in;
                 event.index = i;
-                event.step = c.boundary == StepBoundary::None && in.microbatch >= 0
-                                 ? in.microbatch / c.microbatches
-                                 : step;
+                event.step = step;
+                if (c.boundary == StepBoundary::None) {
+                    // Updates and what belongs to them have no microbatch: they follow its backward.
+                    event.step = in.microbatch >= 0 ? in.microbatch / c.microbatches : updated;
+                    if (is_backward(in.opcode)) updated = event.step;
+                }
                 event.end = time[end];
                 event.start = std::max(time[c.pred0[begin]], time[c.pred1[begin]]);
                 if (host) {  // the device is busy for the duration that precedes the end

@@ -31,22 +31,34 @@ double communicator(int size) {
 
 }  // namespace
 
-double device_overhead(const ParallelPlan& plan, const Device& device) {
+DeviceOverhead device_overhead_parts(const ParallelPlan& plan, const Device& device) {
     const DeviceMesh& m = plan.mesh;
     const int world = m.devices();
+    DeviceOverhead overhead;
+    const auto add = [&](int size) {
+        overhead.communicators += communicator(size);
+        overhead.count += size > 1 ? 1 : 0;
+    };
     // The default group of all devices is used at least by barriers; others are communicators of their own
     // where they differ from it.
-    double bytes = context(plan, device) + communicator(world);
+    overhead.context = context(plan, device);
+    add(world);
     for (const int size : {m.tp, m.cp, m.dp * m.cp, m.ep, m.etp}) {
-        if (size < world) bytes += communicator(size);
+        if (size < world) add(size);
     }
     // Replicas of experts: a group of its own, whatever its size (Megatron-LM core/parallel_state.py,
     // _EXPERT_DATA_PARALLEL_GROUP; layers that are not split among ep reduce with the dense ones:
     // transformer/moe/experts.py, allreduce = not expert_parallel).
-    if (m.ep > 1) bytes += communicator(m.expert_dp());
+    if (m.ep > 1) add(m.expert_dp());
     // A pipeline's neighbours.
-    if (m.pp > 1) bytes += (m.pp > 2 ? 2 : 1) * kCommunicatorOfTwo;
-    return bytes;
+    for (int neighbour = 0; neighbour < (m.pp > 2 ? 2 : m.pp - 1); ++neighbour)
+        add(2);
+    return overhead;
+}
+
+double device_overhead(const ParallelPlan& plan, const Device& device) {
+    const DeviceOverhead overhead = device_overhead_parts(plan, device);
+    return overhead.context + overhead.communicators;
 }
 
 }  // namespace tw

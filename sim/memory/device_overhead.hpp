@@ -6,7 +6,14 @@
 
 namespace tw {
 
-// CUDA context, kernels and library workspaces, plus the buffers of every communicator of the plan.
+struct DeviceOverhead {
+    double context = 0;        // bytes: of CUDA, with kernels and libraries' workspaces
+    double communicators = 0;  // bytes: buffers of NCCL's
+    int count = 0;             // of communicators
+};
+DeviceOverhead device_overhead_parts(const ParallelPlan& plan, const Device& device);
+
+// All of it, in bytes.
 double device_overhead(const ParallelPlan& plan, const Device& device);
 
 }  // namespace tw

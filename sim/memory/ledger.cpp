@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
+#include "base/si_format.hpp"
 #include "plan/frameworks/framework.hpp"
 #include "plan/lower_plan.hpp"
 #include "sim/memory/device_overhead.hpp"
 #include "sim/memory/executor_footprint.hpp"
 #include "sim/memory/model_states.hpp"
+#include "sim/memory/peak_formulas.hpp"
 
 namespace tw {
 namespace {
@@ -71,12 +72,8 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
     return f;
 }
 
-// What an instruction needs while it runs, beyond what is held. `owes`: other microbatches' weight gradients
-// of its stage are to come; the first layer's is then among the whole gradients that are held. `again`: the
-// stage has run a backward in this step, whose first layer's gradient is on its way. `held`: microbatches of
-// the stage.
-static double transient_bytes(Opcode opcode, const StageFootprint& stage, const StageFootprint& stage2,
-                              bool owes, bool again, int held) {
+double transient_bytes(Opcode opcode, const StageFootprint& stage, const StageFootprint& stage2, bool owes,
+                       bool again, int held) {
     if (again && !owes && opcode == Opcode::Forward)
         return stage.transient_forward + stage.gradient_on_its_way;
     if (opcode == Opcode::Backward) {
@@ -139,13 +136,6 @@ static StageFootprint footprint_of(const Environment& environment, const Paralle
     return stage_footprint(environment.graph, plan.stages[static_cast<std::size_t>(s)], shape);
 }
 
-namespace {
-
-struct Footprints {
-    std::vector<StageFootprint> stages;
-    std::vector<double> parameter_bytes;  // one version of each stage's weights
-};
-
 Footprints footprints(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs) {
     Footprints f;
     for (int s = 0; s < costs.stages(); ++s) {
@@ -157,6 +147,8 @@ Footprints footprints(const Environment& environment, const ParallelPlan& plan, 
     }
     return f;
 }
+
+namespace {
 
 // Layers of one rank: the largest that is gathered by itself, and those that belong to no block.
 void add_layers(const LayerGraph& graph, const ParallelPlan& plan, const PlanCost& costs,
@@ -289,12 +281,67 @@ MemoryTotals memory_totals(const ParallelPlan& plan, const MemoryBase& base) {
     return totals;
 }
 
+namespace {
+
+// What passes hold, at the dynamic peak's instruction.
+void add_dynamic(const LayerGraph& graph, const ParallelPlan& plan, const PlanCost& costs,
+                 const RankMemoryProfile& profile, const Footprints& sizes, const RankFootprint& f,
+                 std::uint32_t instruction, std::vector<MemoryAddend>& addends) {
+    const auto at =
+        std::find_if(profile.snapshots.begin(), profile.snapshots.end(),
+                     [&](const MemorySnapshot& snapshot) { return snapshot.instruction == instruction; });
+    if (at == profile.snapshots.end()) return;
+    const auto k = static_cast<std::size_t>(at - profile.snapshots.begin());
+    if (f.activations > 0) {
+        addends.push_back({"activations", f.activations,
+                           activations_formula(graph, plan, costs, profile, k, sizes.stages)});
+    }
+    if (f.transient > 0)
+        addends.push_back({"temporaries", f.transient, temporaries_formula(graph, plan, costs, *at)});
+    if (f.weight_stash > 0) {
+        std::vector<std::string> terms;
+        for (std::size_t own = profile.stages.size(), i = 0; i < own; ++i) {
+            const int versions = profile.counts_of(k)[2 * own + i];
+            if (versions > 0)
+                terms.push_back(fmt::format("{} older version{} x {}", versions, versions == 1 ? "" : "s",
+                                            format_bytes(sizes.parameter_bytes[profile.stages[i]])));
+        }
+        addends.push_back({"stashed weights", f.weight_stash, fmt::format("{}", fmt::join(terms, " + "))});
+    }
+}
+
+// From what is allocated to what the device holds.
+std::vector<MemoryAddend> beside_allocated(const ParallelPlan& plan, const RankFootprint& f,
+                                           const RankMemory& n) {
+    std::vector<MemoryAddend> addends;
+    const auto add = [&](const char* name, double bytes, std::string formula) {
+        if (bytes > 0) addends.push_back({name, bytes, std::move(formula)});
+    };
+    add("rounding", n.reserved - n.cached - n.allocated, "each of them to blocks of 2 MiB");
+    const double kept = n.device - n.required;
+    add("cached blocks", kept,
+        kept < n.cached ? fmt::format("freed and still reserved: {}, as far as the device has room",
+                                      format_bytes(n.cached))
+                        : "freed and still reserved");
+    if (f.device->architecture == "cpu") {
+        add("process", f.outside, "of a process on processors, beside what it allocates");
+        return addends;
+    }
+    const DeviceOverhead overhead = device_overhead_parts(plan, *f.device);
+    add("context", overhead.context, "CUDA's, with kernels and libraries' workspaces");
+    add("communicators", overhead.communicators, fmt::format("buffers of {} of NCCL's", overhead.count));
+    return addends;
+}
+
+}  // namespace
+
 std::vector<StageMemory> memory_ledger(const Environment& environment, const ParallelPlan& plan,
                                        const PlanCost& costs, const LoweredSchedule& lowered) {
     const Schedule& schedule = lowered.schedule;
     // Anew, so that the peak's instruction counts transfers too.
     const std::vector<RankMemoryProfile> profiles = memory_profile(schedule);
-    const MemoryBase base = memory_base(environment, plan, costs, schedule.rank_of_stage, profiles);
+    const Footprints sizes = footprints(environment, plan, costs);
+    const MemoryBase base = base_of(environment, plan, costs, schedule.rank_of_stage, profiles, sizes);
     const FrameworkDefaults& defaults = framework_defaults(plan.framework);
     std::vector<StageMemory> result;
     for (int r = 0; r < schedule.ranks(); ++r) {
@@ -312,7 +359,11 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
         const auto add = [&](const char* name, double bytes, std::string formula) {
             if (bytes > 0) m.addends.push_back({name, bytes, std::move(formula)});
         };
-        add("gradient buckets", n.buckets, fmt::format("{:.4g} B in flight", n.buckets));
+        add("gradient buckets", n.buckets,
+            n.buckets < 4.0 * (f.dense + f.expert)
+                ? fmt::format("{} of {} in flight", defaults.buckets_in_flight,
+                              format_bytes(bucket_bytes(plan)))
+                : fmt::format("4 B x {:.6g} parameters", f.dense + f.expert));
         add("quantised weights", n.quantised_weights,
             fmt::format("casts of {:.6g} parameters for fp8 products", f.quantised));
         if (n.at_step) {
@@ -326,17 +377,17 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
                     ? fmt::format("{} B x {:.6g} parameters at most", each, n.gathered / each)
                     : fmt::format("{} B x (2 layers of {:.6g} + {:.6g} parameters)", each, f.largest_block,
                                   f.outside_blocks));
+            const double layer =
+                plan.zero_stage == 2 ? std::max(f.largest_block, f.outside_blocks) : f.largest_block;
             add("unsharded gradients", n.unsharded_gradients,
-                fmt::format("of a layer of {:.6g} parameters", f.largest_block));
+                fmt::format("{:g} B x {:.6g} parameters of a layer", n.unsharded_gradients / layer, layer));
             add("synchronisation buffers", f.sync_buffers, "of gradient_sync '" + plan.gradient_sync + "'");
-            add("activations", f.activations,
-                fmt::format("{} microbatch(es) of this rank's stages in flight",
-                            profiles[static_cast<std::size_t>(r)].peak_in_flight));
-            add("temporaries", f.transient, "largest layer at the peak's instruction");
-            add("stashed weights", f.weight_stash, "older versions kept for backwards in flight");
+            add_dynamic(environment.graph, plan, costs, profiles[static_cast<std::size_t>(r)], sizes, f,
+                        base.peak_instructions[static_cast<std::size_t>(r)], m.addends);
         }
         for (const MemoryAddend& a : m.addends)
             m.peak_allocated_bytes += a.bytes;
+        m.beside = beside_allocated(plan, f, n);
         m.peak_reserved_bytes = n.reserved;
         m.required_bytes = n.required;
         m.device_bytes = n.device;
@@ -352,78 +403,6 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
         result.push_back(std::move(m));
     }
     return result;
-}
-
-void add_memory_curves(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
-                       const Schedule& schedule, Trace& trace) {
-    const Footprints sizes = footprints(environment, plan, costs);
-    trace.memory_categories = {"model states", "activations", "temporaries", "stashed weights"};
-    const MemoryBase base =
-        base_of(environment, plan, costs, schedule.rank_of_stage, memory_profile(schedule), sizes);
-    double smallest = std::numeric_limits<double>::infinity();  // one line for all ranks
-    for (int r = 0; r < schedule.ranks(); ++r)
-        smallest = std::min(
-            smallest, environment.usable_memory(rank_device(environment, plan, schedule.rank_of_stage, r)));
-    trace.memory_capacity_bytes = static_cast<std::int64_t>(smallest);
-    for (RankTrace& rank : trace.ranks) {
-        const auto r = rank.rank % schedule.ranks();
-        const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
-        const RankFootprint& footprint = base.ranks[static_cast<std::size_t>(r)];
-        const RankMemory n = rank_memory(plan, footprint);
-        const auto states = static_cast<std::int64_t>(n.states.device() + n.buckets + n.quantised_weights +
-                                                      footprint.sync_buffers);
-        const std::vector<std::uint32_t> last = last_chunks(program, schedule.stages);
-        double activations = 0, stash = 0;
-        std::vector<int> owed(static_cast<std::size_t>(schedule.stages), 0);  // weight gradients to come
-        std::vector<int> held(static_cast<std::size_t>(schedule.stages), 0);
-        std::vector<char> again(static_cast<std::size_t>(schedule.stages),
-                                0);  // has run a backward in the step
-        const auto sample = [&](SimTime t, double transient) {
-            rank.memory.push_back({t,
-                                   {states, static_cast<std::int64_t>(activations),
-                                    static_cast<std::int64_t>(transient), static_cast<std::int64_t>(stash)}});
-        };
-        std::int32_t step = -1;
-        for (const TraceEvent& event : rank.events) {
-            const Instruction& in = event.instruction;
-            if (schedule.boundary != StepBoundary::None && event.step != step) {
-                activations = stash = 0;
-                std::fill(owed.begin(), owed.end(), 0);
-                std::fill(held.begin(), held.end(), 0);
-                std::fill(again.begin(), again.end(), 0);
-                step = event.step;
-            }
-            if (in.opcode == Opcode::OptimizerStep && n.step > 0) {
-                sample(event.start, n.step);
-                sample(event.end, 0);
-            }
-            const MemoryEffect effect = memory_effect(in.opcode, in.part == 0 || in.part == last[in.stage]);
-            if (!effect.any()) continue;
-            const StageFootprint& f = sizes.stages[in.stage];
-            const auto apply = [&](const MemoryEffect::Counts& delta) {
-                activations += delta.held * f.activations + delta.held_for_weight * f.held_for_weight;
-                held[in.stage] += delta.held;
-                const bool before = owed[in.stage] > 0;
-                owed[in.stage] = std::max(0, owed[in.stage] + delta.held_for_weight);
-                activations += ((owed[in.stage] > 0 ? 1 : 0) - (before ? 1 : 0)) * f.gradients_for_weight;
-                stash = std::max(0.0, stash + delta.stashed * sizes.parameter_bytes[in.stage]);
-            };
-            apply(effect.before);
-            const double sharded = is_compute(in.opcode) ? n.gathered : 0;
-            const bool backward = is_backward(in.opcode) || in.opcode == Opcode::OverlapForwardBackward;
-            const double gradients = backward ? n.unsharded_gradients : 0;
-            sample(event.start, sharded + gradients +
-                                    transient_bytes(in.opcode, f, sizes.stages[in.stage2], owed[in.stage] > 0,
-                                                    again[in.stage] != 0, held[in.stage]));
-            apply(effect.after);
-            if (effect.ends_backward) again[effect.after2_held != 0 ? in.stage2 : in.stage] = 1;
-            activations += effect.after2_held * sizes.stages[in.stage2].activations;
-            held[in.stage2] += effect.after2_held;
-            sample(event.end, 0);
-        }
-        std::stable_sort(rank.memory.begin(), rank.memory.end(),
-                         [](const auto& a, const auto& b) { return a.time < b.time; });
-    }
 }
 
 }  // namespace tw

@@ -38,6 +38,19 @@ struct StageFootprint {
 
 StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, const ShapeCost& shape);
 
+struct Footprints {
+    std::vector<StageFootprint> stages;
+    std::vector<double> parameter_bytes;  // one version of each stage's weights
+};
+Footprints footprints(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs);
+
+// What an instruction needs while it runs, beyond what is held. `owes`: other microbatches' weight gradients
+// of its stage are to come; the first layer's is then among the whole gradients that are held. `again`: the
+// stage has run a backward in this step, whose first layer's gradient is on its way. `held`: microbatches of
+// the stage.
+double transient_bytes(Opcode opcode, const StageFootprint& stage, const StageFootprint& stage2, bool owes,
+                       bool again, int held);
+
 // Peak of what a rank allocates beyond its persistent states.
 struct DynamicPeak {
     double activations = 0;  // held at the peak
@@ -78,8 +91,12 @@ struct MemoryTotals {
 };
 MemoryTotals memory_totals(const ParallelPlan& plan, const MemoryBase& base);
 
-// Fills the memory curves of a trace from the same ledger; categories: the persistent addends, activations,
-// temporaries.
+// Fills the memory curves of a trace from the same ledger, from the trace's beginning on. Categories:
+// "parameters" (with gathered copies and casts that are kept), "gradients", "master weights", "optimizer
+// states", "communication buffers", "activations", "temporaries", "stashed weights" and "outside the
+// allocator": the context, communicators and the rounding to the allocator's blocks, so that the curve's top
+// is what has to fit (StageMemory::required_bytes). Each rank has its own device's capacity where devices are
+// mixed.
 void add_memory_curves(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
                        const Schedule& schedule, Trace& trace);
 

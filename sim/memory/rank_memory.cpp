@@ -77,11 +77,13 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
                                : updated_parameters(plan, f.dense, f.expert);
     m.step = d.step_bytes * updated;
 
-    const bool early_gradients = d.gradient_buffer || plan.microbatches > 1 || plan.zero_stage == 3;
+    // A schedule that never flushes always has microbatches before.
+    m.early_gradients = d.gradient_buffer || plan.microbatches > 1 || plan.zero_stage == 3 ||
+                        plan.semantics != Semantics::Synchronous;
     const double dynamic =
         m.gathered + m.unsharded_gradients + f.sync_buffers + f.activations + f.transient + f.weight_stash;
-    m.at_step = m.states.gradients + m.step > (early_gradients ? m.states.gradients : 0) + dynamic;
-    m.holds_gradients = m.at_step || early_gradients;
+    m.at_step = m.states.gradients + m.step > (m.early_gradients ? m.states.gradients : 0) + dynamic;
+    m.holds_gradients = m.at_step || m.early_gradients;
 
     double blocks = 0;
     const auto add = [&](double bytes) {

@@ -32,6 +32,7 @@ struct RankMemory {
     ModelStateBytes states;
     bool at_step = false;                          // the peak is the optimizer's step
     bool holds_gradients = true;                   // at the peak
+    bool early_gradients = true;                   // held from the step's beginning
     double buckets = 0;                            // of gradients being sent
     double quantised_weights = 0;                  // casts of weights, kept from microbatch to microbatch
     double gathered = 0, unsharded_gradients = 0;  // ZeRO-3; at the dynamic peak

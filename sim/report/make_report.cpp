@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/si_format.hpp"
-#include "plan/lower_plan.hpp"
 #include "plan/trace/analyze.hpp"
+#include "plan/trace/rendezvous.hpp"
 #include "sim/memory/ledger.hpp"
 #include "sim/report/fullest_rank.hpp"
 #include "sim/report/layer_collectives.hpp"
@@ -20,19 +20,21 @@ double seconds(SimTime t) {
     return to_seconds(t).value;
 }
 
-// The period with the durations of the classes that `drop` names set to zero.
+// The period with the durations of the classes that `drop` names set to zero, of a host that dispatches in no
+// time. Without a host at all the next step would not wait for a value that the host reads, the gradients'
+// norm: another order, not a faster host.
 template <class Drop>
-SimTime period_without(const LoweredSchedule& lowered, CostTable table, bool host, Drop&& drop) {
+SimTime period_without(const LoweredSchedule& lowered, CostTable table, Drop&& drop) {
     for (int r = 0; r < lowered.compiled.ranks; ++r) {
         for (std::size_t k = 0; k < lowered.schedule.duration_classes.size(); ++k) {
-            if (drop(lowered.schedule.duration_classes[k])) {
-                const std::uint32_t slot = lowered.compiled.slot_of(r, static_cast<int>(k));
-                table.duration[slot] = 0;
-                if (host && !table.host_path.empty()) table.host_path[slot] = table.dispatch[slot];
-            }
+            if (drop(lowered.schedule.duration_classes[k]))
+                table.duration[lowered.compiled.slot_of(r, static_cast<int>(k))] = 0;
         }
     }
-    if (!host) table.dispatch.clear(), table.host_path.clear();
+    if (!table.dispatch.empty()) {
+        std::fill(table.dispatch.begin(), table.dispatch.end(), 0);
+        table.host_path = table.duration;
+    }
     EngineWorkspace workspace;
     return run_engine(lowered.schedule, lowered.compiled, table, workspace).period;
 }
@@ -48,41 +50,90 @@ void add_communication(SimulationReport& report, std::string kind, double total,
 
 struct RankTotals {
     double forward = 0, backward = 0, recompute = 0, optimizer = 0;
+    double slowed = 0, stash = 0;
+    double on_compute = 0;  // collectives of the stage's gradients and parameters that run where it computes
     PhaseCost::Communication tp, cp, ep, dp;
     double exposed_overlap = 0;
     double transfers_s = 0, transfer_bytes = 0, sync_s = 0, sync_bytes = 0;
     std::string_view transfer_algorithm, sync_algorithm;
+    // Of the compute stream, but for the collectives that compute waits for.
+    [[nodiscard]] double kernels() const {
+        return forward + backward + recompute + optimizer + slowed + stash + on_compute;
+    }
 };
 
-// How often a step runs each phase of a stage. Zero-bubble orders split all backwards, DualPipeV some.
+// How often a step runs each part of a stage. Zero-bubble orders split all backwards, DualPipeV some;
+// PipeDream updates after every backward.
 struct PhaseCounts {
     double forward = 0, backward = 0, backward_input = 0, backward_weight = 0;
+    double later_chunks = 0;  // of cut backwards, beside which gradients are reduced
+    double updates = 0, stashes = 0;
+    double reductions = 0, gathers = 0;  // of all of the stage's gradients, of its parameters
 };
 
 // By stage, of one rank's program.
-std::vector<PhaseCounts> phase_counts(const Schedule& schedule, const RankProgram& program) {
+std::vector<PhaseCounts> phase_counts(const Schedule& schedule, const RankProgram& program,
+                                      const std::vector<int>& chunks) {
     std::vector<PhaseCounts> counts(static_cast<std::size_t>(schedule.stages));
     const double once = 1.0 / schedule.steps;
     for (const Instruction& i : program.instructions) {
-        if (i.part > 1) continue;  // a further chunk of a backward that was counted
         PhaseCounts& stage = counts[i.stage];
-        if (i.opcode == Opcode::Forward || i.opcode == Opcode::OverlapForwardBackward) stage.forward += once;
-        if (i.opcode == Opcode::OverlapForwardBackward) counts[i.stage2].backward += once;
-        if (i.opcode == Opcode::Backward) stage.backward += once;
-        if (i.opcode == Opcode::BackwardInput) stage.backward_input += once;
-        if (i.opcode == Opcode::BackwardWeight) stage.backward_weight += once;
+        if (is_backward(i.opcode) && i.part > 1) {  // a further chunk of a backward that was counted
+            stage.later_chunks += once;
+            continue;
+        }
+        switch (i.opcode) {
+            case Opcode::OverlapForwardBackward:
+                counts[i.stage2].backward += once;
+                [[fallthrough]];
+            case Opcode::Forward:
+                stage.forward += once;
+                break;
+            case Opcode::Backward:
+                stage.backward += once;
+                break;
+            case Opcode::BackwardInput:
+                stage.backward_input += once;
+                break;
+            case Opcode::BackwardWeight:
+                stage.backward_weight += once;
+                break;
+            case Opcode::OptimizerStep:
+                stage.updates += once;
+                break;
+            case Opcode::StashWeights:
+                stage.stashes += once;
+                break;
+            case Opcode::AllReduce:
+            case Opcode::ReduceScatter:
+                // A group of pipeline ranks: a tied table's, or the replicas of a stage that never flushes.
+                if (i.group == 0 || schedule.boundary == StepBoundary::None)
+                    stage.reductions += once / chunks[i.stage];
+                break;
+            case Opcode::AllGather:
+            case Opcode::Broadcast:
+                stage.gathers += once;
+                break;
+            default:
+                break;
+        }
     }
     return counts;
 }
 
-std::vector<RankTotals> rank_totals(const ParallelPlan& plan, const PlanCost& costs,
-                                    const Schedule& schedule) {
-    const double syncs = syncs_every_microbatch(plan) ? static_cast<double>(plan.microbatches) : 1;
+std::vector<RankTotals> rank_totals(const PlanCost& costs, const Schedule& schedule,
+                                    const CompiledSchedule& compiled, const CostTable& table) {
+    const std::vector<int> chunks = backward_chunks(schedule);
     std::vector<RankTotals> ranks(static_cast<std::size_t>(schedule.ranks()));
     for (int r = 0; r < schedule.ranks(); ++r) {
         RankTotals& t = ranks[static_cast<std::size_t>(r)];
-        const std::vector<PhaseCounts> counts =
-            phase_counts(schedule, schedule.programs[static_cast<std::size_t>(r)]);
+        const RankProgram& program = schedule.programs[static_cast<std::size_t>(r)];
+        for (const Instruction& i : program.instructions) {
+            if (i.stream == Stream::Compute && is_collective(i.opcode))
+                t.on_compute +=
+                    seconds(table.duration[compiled.slot_of(r, i.duration_class)]) / schedule.steps;
+        }
+        const std::vector<PhaseCounts> counts = phase_counts(schedule, program, chunks);
         for (const std::uint16_t s : schedule.stages_of_rank(r)) {
             const StageCostSet& c = costs.stage(s);
             const PhaseCounts& n = counts[s];
@@ -99,7 +150,9 @@ std::vector<RankTotals> rank_totals(const ParallelPlan& plan, const PlanCost& co
                 add_phase(p, times);
             };
             t.forward += n.forward * c.forward.kernel_s;
-            t.optimizer += c.optimizer_s;
+            t.optimizer += n.updates * c.optimizer_s;
+            t.slowed += n.later_chunks * c.gradient_sync.taken_s / chunks[s];
+            t.stash += n.stashes * c.stash_s;
             add_phase(c.forward, n.forward);
             add_backward(c.backward, n.backward);
             add_backward(c.backward_input, n.backward_input);
@@ -109,8 +162,8 @@ std::vector<RankTotals> rank_totals(const ParallelPlan& plan, const PlanCost& co
                 t.transfer_bytes += n.forward * x->bytes;
                 if (x->seconds > 0) t.transfer_algorithm = x->algorithm;
             }
-            t.sync_s += syncs * c.gradient_sync.seconds + c.parameter_gather.seconds;
-            t.sync_bytes += syncs * c.gradient_sync.bytes + c.parameter_gather.bytes;
+            t.sync_s += n.reductions * c.gradient_sync.seconds + n.gathers * c.parameter_gather.seconds;
+            t.sync_bytes += n.reductions * c.gradient_sync.bytes + n.gathers * c.parameter_gather.bytes;
             if (c.gradient_sync.seconds > 0) t.sync_algorithm = c.gradient_sync.algorithm;
         }
     }
@@ -120,7 +173,7 @@ std::vector<RankTotals> rank_totals(const ParallelPlan& plan, const PlanCost& co
 }  // namespace
 
 SimulationReport make_report(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,
-                             const LoweredSchedule& lowered, bool with_trace) {
+                             const LoweredSchedule& lowered, const SimulateOptions& options) {
     const Schedule& schedule = lowered.schedule;
     const LayerGraph& graph = environment.graph;
     const CostTable table = costs.table(schedule, lowered.compiled);
@@ -157,27 +210,23 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         report.hfu = report.hardware_flops / report.step_time_s / peak;
     }
 
-    const bool host = !table.dispatch.empty();
+    const auto without = [&](auto&& drop) { return seconds(period_without(lowered, table, drop)); };
     const double no_host =
-        host ? seconds(period_without(lowered, table, false, [](const DurationKey&) { return false; }))
-             : report.step_time_s;
+        table.dispatch.empty() ? report.step_time_s : without([](const DurationKey&) { return false; });
     const double host_s = std::max(0.0, report.step_time_s - no_host);
-    const double exposed_pp = std::max(
-        0.0, no_host - seconds(period_without(lowered, table, false,
-                                              [](const DurationKey& k) { return is_transfer(k.opcode); })));
+    const double exposed_pp =
+        std::max(0.0, no_host - without([](const DurationKey& k) { return is_transfer(k.opcode); }));
     double exposed_offload = 0;
     if (plan.offload_activations) {
-        const auto offloads = [](const DurationKey& k) {
-            return k.opcode == Opcode::Offload || k.opcode == Opcode::Reload;
-        };
-        exposed_offload = std::max(0.0, no_host - seconds(period_without(lowered, table, false, offloads)));
+        exposed_offload = std::max(0.0, no_host - without([](const DurationKey& k) {
+                                            return k.opcode == Opcode::Offload || k.opcode == Opcode::Reload;
+                                        }));
     }
-    const double exposed_dp = std::max(
-        0.0, no_host - seconds(period_without(lowered, table, false,
-                                              [](const DurationKey& k) { return is_collective(k.opcode); })));
+    const double exposed_dp =
+        std::max(0.0, no_host - without([](const DurationKey& k) { return is_collective(k.opcode); }));
 
     const std::vector<SimTime> busy = busy_times(schedule, lowered.compiled, table);
-    const std::vector<RankTotals> totals = rank_totals(plan, costs, schedule);
+    const std::vector<RankTotals> totals = rank_totals(costs, schedule, lowered.compiled, table);
     double idle_sum = 0;
     for (int r = 0; r < schedule.ranks(); ++r) {
         const RankTotals& t = totals[static_cast<std::size_t>(r)];
@@ -194,6 +243,8 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         b.backward = t.backward;
         b.recompute = t.recompute;
         b.optimizer = t.optimizer;
+        b.slowed = t.slowed;
+        b.stash = t.stash;
         // Overlapping collectives that compute still waits for are shared out by their total time.
         const double overlapped = t.tp.total_s - t.tp.blocking_s + t.cp.total_s - t.cp.blocking_s +
                                   t.ep.total_s - t.ep.blocking_s + t.dp.total_s - t.dp.blocking_s;
@@ -205,8 +256,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         b.exposed_cp = exposed(t.cp);
         b.exposed_ep = exposed(t.ep);
         // Expert collectives that hid behind the other pass's kernels (overlapped forward and backward).
-        const double parts = b.forward + b.backward + b.recompute + b.optimizer + b.exposed_tp +
-                             b.exposed_cp + b.exposed_ep + exposed(t.dp);
+        const double parts = t.kernels() + b.exposed_tp + b.exposed_cp + b.exposed_ep + exposed(t.dp);
         b.exposed_ep -= std::clamp(parts - rank.busy_s, 0.0, b.exposed_ep);
         double idle = rank.idle_s;
         const auto take = [&](double wanted) {
@@ -214,7 +264,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
             idle -= taken;
             return taken;
         };
-        b.exposed_dp = exposed(t.dp) + take(exposed_dp);
+        b.exposed_dp = exposed(t.dp) + t.on_compute + take(std::max(0.0, exposed_dp - t.on_compute));
         b.host = take(host_s);
         b.exposed_pp = take(exposed_pp);
         b.exposed_offload = take(exposed_offload);
@@ -291,14 +341,21 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     } else {
         report.not_executable = {"no executor was asked"};
     }
-    if (with_trace) {
+    if (graph.vocab > 0) {
+        report.vocabulary = graph.vocab;
+        report.padded_vocabulary = padded_vocab(graph.vocab, plan.vocab_divisor, plan.mesh.tp);
+    }
+    if (options.trace || options.critical_path) {
         report.trace = trace_engine(schedule, lowered.compiled, table, 2);
+        report.critical_path =
+            describe(report.trace, critical_path(report.trace, match_rendezvous(report.trace)));
+        if (!options.trace) report.trace = {};
+    }
+    if (options.trace) {
         report.trace.title = summary(plan);
         report.trace.stage_labels = stage_labels(plan);
         report.trace.size_class_bytes = size_class_bytes(costs, schedule);
         add_memory_curves(environment, plan, costs, schedule, report.trace);
-        const TraceAnalysis analysis = analyze(report.trace);
-        report.critical_path = describe(report.trace, analysis.critical_path);
         add_layer_collectives(plan, costs, report.trace);
     }
     return report;

@@ -23,11 +23,15 @@ struct MemoryAddend {
 
 struct StageMemory {
     int rank = 0;                       // pipeline rank
-    std::vector<MemoryAddend> addends;  // at the peak's instant
-    double peak_allocated_bytes = 0;    // as the framework's allocator counts
-    double peak_reserved_bytes = 0;     // with the allocator's rounding and fragmentation
-    double device_bytes = 0;    // as nvidia-smi shows: reserved plus context and communication buffers
+    std::vector<MemoryAddend> addends;  // at the peak's instant: they add up to peak_allocated_bytes
+    // From there to device_bytes: rounding to the allocator's blocks, cached blocks, context, communicators.
+    std::vector<MemoryAddend> beside;
+    double peak_allocated_bytes = 0;  // as the framework's allocator counts
+    double peak_reserved_bytes = 0;   // with the allocator's rounding and fragmentation
+    double device_bytes = 0;          // as nvidia-smi shows: reserved plus context and communication buffers
     double required_bytes = 0;  // of it, without cached blocks, which are given back before memory runs out
+    // Before the first step: the model states, as they are sharded. What a framework allocates to build and
+    // shard the model is not modelled.
     double initialisation_peak_bytes = 0;
     double capacity_bytes = 0;
     double host_bytes = 0;           // of the host's memory: offloaded states and activations
@@ -44,11 +48,15 @@ struct TimeBreakdown {
     double forward = 0, backward = 0, recompute = 0, optimizer = 0;
     double exposed_tp = 0, exposed_dp = 0, exposed_pp = 0, exposed_cp = 0, exposed_ep = 0;
     double exposed_offload = 0;  // activations on their way to the host and back
-    double host = 0;             // device idle because the host had not dispatched yet
-    double bubble = 0;           // idle otherwise: waiting for other ranks
+    // Backwards take longer beside the reductions of gradients, which hold multiprocessors
+    // (sim/collectives/multiprocessors.hpp). What collectives inside a stage take is among the exposed ones.
+    double slowed = 0;
+    double stash = 0;   // copies of weights (PipeDream)
+    double host = 0;    // device idle because the host had not dispatched yet
+    double bubble = 0;  // idle otherwise: waiting for other ranks
     [[nodiscard]] double total() const {
         return forward + backward + recompute + optimizer + exposed_tp + exposed_dp + exposed_pp +
-               exposed_cp + exposed_ep + exposed_offload + host + bubble;
+               exposed_cp + exposed_ep + exposed_offload + slowed + stash + host + bubble;
     }
 };
 
@@ -88,10 +96,13 @@ struct SimulationReport {
     std::vector<RankReport> ranks;
     std::vector<StageMemory> memory;
     std::vector<CommunicationReport> communication;
-    std::vector<std::string> critical_path;  // "rank 0: 0F0 12.1 ms", compressed runs
-    double energy_j = 0;                     // devices at TDP times utilisation model; 0: unknown
-    double usd_per_step = 0;                 // 0: no price known
-    std::vector<std::string> warnings;       // out-of-range curves, implausible MFU
+    // "rank 0: 0F0 12.1 ms", compressed runs; filled where asked for.
+    std::vector<std::string> critical_path;
+    // Rows of the embedding: the model's own, and padded for tensor parallelism; 0: no vocabulary.
+    std::int64_t vocabulary = 0, padded_vocabulary = 0;
+    double energy_j = 0;                // devices at TDP times utilisation model; 0: unknown
+    double usd_per_step = 0;            // 0: no price known
+    std::vector<std::string> warnings;  // out-of-range curves, implausible MFU
     std::vector<std::string>
         not_executable;  // parts of the plan that this build's executor cannot run; empty: runs
     double peak_allocated_bytes = 0, peak_reserved_bytes = 0, peak_device_bytes = 0;  // largest over ranks

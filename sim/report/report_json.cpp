@@ -22,6 +22,8 @@ Json breakdown_to_json(const TimeBreakdown& b) {
                 {"exposed_cp_s", b.exposed_cp},
                 {"exposed_ep_s", b.exposed_ep},
                 {"exposed_offload_s", b.exposed_offload},
+                {"slowed_s", b.slowed},
+                {"stash_s", b.stash},
                 {"host_s", b.host},
                 {"bubble_s", b.bubble}};
 }
@@ -36,11 +38,14 @@ Json rank_to_json(const RankReport& rank) {
                 {"breakdown", breakdown_to_json(rank.breakdown)}};
 }
 
+Json addends_to_json(const std::vector<MemoryAddend>& addends) {
+    Json json = Json::array();
+    for (const MemoryAddend& addend : addends)
+        json.push_back(Json{{"name", addend.name}, {"bytes", addend.bytes}, {"formula", addend.formula}});
+    return json;
+}
+
 Json memory_to_json(const StageMemory& memory) {
-    Json addends = Json::array();
-    for (const MemoryAddend& addend : memory.addends) {
-        addends.push_back(Json{{"name", addend.name}, {"bytes", addend.bytes}, {"formula", addend.formula}});
-    }
     return Json{{"rank", memory.rank},
                 {"peak_allocated_bytes", memory.peak_allocated_bytes},
                 {"peak_reserved_bytes", memory.peak_reserved_bytes},
@@ -49,7 +54,9 @@ Json memory_to_json(const StageMemory& memory) {
                 {"capacity_bytes", memory.capacity_bytes},
                 {"fits", memory.fits()},
                 {"peak_instant", memory.peak_instant},
-                {"addends", std::move(addends)}};
+                {"required_bytes", memory.required_bytes},
+                {"addends", addends_to_json(memory.addends)},
+                {"beside", addends_to_json(memory.beside)}};
 }
 
 Json communication_to_json(const CommunicationReport& communication) {
@@ -78,6 +85,10 @@ void add_members(Json& json, const SimulationReport& report) {
     json["peak_reserved_bytes"] = report.peak_reserved_bytes;
     json["peak_device_bytes"] = report.peak_device_bytes;
     json["fits"] = report.fits;
+    if (report.vocabulary > 0) {
+        json["vocabulary"] = report.vocabulary;
+        json["padded_vocabulary"] = report.padded_vocabulary;
+    }
     json["executable"] = report.not_executable.empty();
     json["not_executable"] = report.not_executable;
     json["energy_j"] = known(report.energy_j);
@@ -91,7 +102,7 @@ void add_members(Json& json, const SimulationReport& report) {
     json["communication"] = Json::array();
     for (const CommunicationReport& c : report.communication)
         json["communication"].push_back(communication_to_json(c));
-    json["critical_path"] = report.critical_path;
+    if (!report.critical_path.empty()) json["critical_path"] = report.critical_path;
     json["warnings"] = report.warnings;
 }
 

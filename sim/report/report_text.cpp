@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -51,6 +52,8 @@ constexpr std::array kShares = {
     Share{"exposed context parallel", &TimeBreakdown::exposed_cp, "▒", "~", TextStyle::Magenta},
     Share{"exposed expert parallel", &TimeBreakdown::exposed_ep, "▒", "~", TextStyle::Magenta},
     Share{"offloading activations", &TimeBreakdown::exposed_offload, "▒", "~", TextStyle::Magenta},
+    Share{"slowed by collectives", &TimeBreakdown::slowed, "▒", "~", TextStyle::Magenta},
+    Share{"copying weights", &TimeBreakdown::stash, "▓", "%", TextStyle::Blue},
     Share{"waiting for the host", &TimeBreakdown::host, "░", ".", TextStyle::Red},
     Share{"waiting for other ranks", &TimeBreakdown::bubble, "░", ".", TextStyle::Red},
 };
@@ -139,6 +142,23 @@ std::string memory_table(const std::vector<std::string>& columns, const std::vec
     std::string tall = by_part.render(TableFormat::Terminal, options.colour, 2);
     const auto room = static_cast<std::size_t>(std::max(1, options.width));
     return width(wide) > room && width(tall) < width(wide) ? tall : wide;
+}
+
+// A row of an addend; a formula that is wider than `room` goes on below itself.
+void add_addend(TextTable& table, const std::string& name, double bytes, std::string_view formula,
+                std::size_t room) {
+    std::string first = name, size = format_bytes(bytes);
+    while (true) {
+        std::size_t end = formula.size();
+        if (display_width(formula) > room) {
+            end = formula.rfind(' ', room);
+            if (end == std::string_view::npos || end == 0) end = formula.size();
+        }
+        table.add_row(
+            {std::exchange(first, ""), std::exchange(size, ""), std::string(formula.substr(0, end))});
+        if (end >= formula.size()) return;
+        formula.remove_prefix(end + 1);
+    }
 }
 
 bool equal_text(const std::vector<TableCell>& a, const std::vector<TableCell>& b) {
@@ -242,10 +262,8 @@ std::string report_headline(const SimulationReport& report, const ReportTextOpti
 }
 
 std::string time_breakdown_text(const SimulationReport& report, const ReportTextOptions& options) {
-    double total = 0;
-    for (const Share& share : kShares)
-        total += mean_share(report, share.seconds);
-    if (total <= 0) return {};
+    const double total = report.step_time_s;
+    if (total <= 0 || report.ranks.empty()) return {};
     std::string out = heading("Where the time goes (mean of the ranks)", options);
     const double columns = std::clamp(options.width - 52, 10, 60);
     for (const Share& share : kShares) {
@@ -287,12 +305,31 @@ std::string memory_text(const SimulationReport& report, const ReportTextOptions&
     std::string at = fullest->peak_instant.empty() ? "" : fmt::format(", at {}", fullest->peak_instant);
     out += heading(fmt::format("The peak of rank {}{}", fullest->rank, at), options);
     TextTable addends({"part", "bytes", "formula"});
+    constexpr int kBeside = 32;  // names and bytes
+    const auto room = static_cast<std::size_t>(std::max(40, options.width - kBeside));
+    const auto add = [&](const std::string& name, double bytes, std::string_view formula) {
+        add_addend(addends, name, bytes, formula, room);
+    };
     for (const MemoryAddend& addend : fullest->addends)
-        addends.add_row({addend.name, format_bytes(addend.bytes), addend.formula});
+        add(addend.name, addend.bytes, addend.formula);
+    if (!fullest->beside.empty()) {
+        add("allocated", fullest->peak_allocated_bytes, "all of the above");
+        for (const MemoryAddend& addend : fullest->beside)
+            add(addend.name, addend.bytes, addend.formula);
+        add("on the device", fullest->device_bytes, "allocated and what is beside it");
+    }
     addends.align(2, Align::Left);
     out += addends.render(TableFormat::Terminal, options.colour, 2);
     if (fullest->initialisation_peak_bytes > 0) {
-        out += fmt::format("  at initialisation {}\n", format_bytes(fullest->initialisation_peak_bytes));
+        out +=
+            fmt::format("  before the first step {}: the model states; building the model is not modelled\n",
+                        format_bytes(fullest->initialisation_peak_bytes));
+    }
+    if (report.padded_vocabulary > report.vocabulary) {
+        out += fmt::format("  vocabulary {} padded to {} ({} dummy rows), {} a rank\n",
+                           format_count(report.vocabulary), format_count(report.padded_vocabulary),
+                           format_count(report.padded_vocabulary - report.vocabulary),
+                           format_count(report.padded_vocabulary / report.plan.mesh.tp));
     }
     return out;
 }

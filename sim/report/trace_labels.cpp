@@ -5,7 +5,7 @@
 namespace tw {
 namespace {
 
-double bytes_of(const DurationKey& key, const PlanCost& costs, int parts) {
+double bytes_of(const DurationKey& key, const PlanCost& costs, int parts, bool replicated) {
     const StageCostSet& stage = costs.stage(key.stage);
     switch (key.opcode) {
         case Opcode::SendActivation:
@@ -17,7 +17,8 @@ double bytes_of(const DurationKey& key, const PlanCost& costs, int parts) {
         case Opcode::RecvGrad:
             return costs.stage(key.stage2).send_gradient.bytes;
         case Opcode::AllReduce:
-            return key.group > 0 ? costs.tied_embeddings().bytes : stage.gradient_sync.bytes / parts;
+            return key.group > 0 && !replicated ? costs.tied_embeddings().bytes
+                                                : stage.gradient_sync.bytes / parts;
         case Opcode::ReduceScatter:
             return stage.gradient_sync.bytes / parts;
         case Opcode::AllGather:
@@ -41,7 +42,10 @@ std::vector<double> size_class_bytes(const PlanCost& costs, const Schedule& sche
     const std::vector<int> chunks = backward_chunks(schedule);
     std::vector<double> bytes;
     for (const DurationKey& key : schedule.size_classes)
-        bytes.push_back(bytes.empty() ? 0 : bytes_of(key, costs, chunks[key.stage]));  // [0] is unused
+        bytes.push_back(bytes.empty()
+                            ? 0
+                            : bytes_of(key, costs, chunks[key.stage],
+                                       schedule.replicas_of_stage[key.stage] > 1));  // [0] is unused
     return bytes;
 }
 

@@ -38,6 +38,10 @@ class Expansion {
     [[nodiscard]] int rank_of(int program) const { return member_of(program, 0); }
     // Global rank of the data replica's k-th member at the program's pipeline rank, counted from the program.
     [[nodiscard]] int member_of(int program, int k) const;
+    // Data replicas that the program's stands for, itself included.
+    [[nodiscard]] int alike(int program) const {
+        return alike_[static_cast<std::size_t>(program / pipeline_ranks_ / simulated_members_)];
+    }
     [[nodiscard]] std::string describe() const;
 
   private:

@@ -207,7 +207,13 @@ class FlowBuilder {
         const bool network = std::any_of(ranks.begin(), ranks.end(), [&](int g) {
             return cluster_.node_of(g) != cluster_.node_of(ranks.front());
         });
-        add_collective(slot, ranks, network, costs_.tied_embeddings().bytes);
+        // Of a tied table, or of the replicas of PipeDream's stage.
+        const bool replicated = schedule_.replicas_of_stage[key.stage] > 1;
+        const double bytes = replicated
+                                 ? bus_factor(CollectiveKind::AllReduce, static_cast<int>(ranks.size())) *
+                                       costs_.stage(key.stage).gradient_sync.bytes
+                                 : costs_.tied_embeddings().bytes;
+        add_collective(slot, ranks, network, bytes);
     }
 
     const Cluster& cluster_;
@@ -231,7 +237,8 @@ NicTable::NicTable(const Cluster& cluster, const Topology& topology, const Scena
     : replacement_(topology.capacities().size()),
       rate_(replacement_.size(), 1),
       role_(static_cast<std::size_t>(topology.ranks()), 0),
-      rate_of_rank_(role_.size(), 1) {
+      rate_of_rank_(role_.size(), 1),
+      share_of_rank_(role_.size(), 1) {
     for (std::size_t link = 0; link < replacement_.size(); ++link)
         replacement_[link] = static_cast<int>(link);
     if (scenario.slow_nics.empty() && scenario.dead_nics.empty()) return;
@@ -293,6 +300,20 @@ NicTable::NicTable(const Cluster& cluster, const Topology& topology, const Scena
                                                 : serves[static_cast<std::size_t>(nic)] != 0 ? 2
                                                                                              : 0;
         rate_of_rank_[static_cast<std::size_t>(rank)] = rate(live(nic));
+    }
+    std::vector<int> own(replacement_.size(), 0), served(replacement_.size(), 0);  // ranks by link
+    for (int rank = 0; rank < topology.ranks(); ++rank) {
+        const int nic = topology.nic(rank).out;
+        if (nic < 0) continue;
+        ++own[static_cast<std::size_t>(nic)];
+        ++served[static_cast<std::size_t>(live(nic))];
+    }
+    for (int rank = 0; rank < topology.ranks(); ++rank) {
+        const int nic = topology.nic(rank).out;
+        if (nic < 0) continue;
+        share_of_rank_[static_cast<std::size_t>(rank)] = rate(live(nic)) *
+                                                         own[static_cast<std::size_t>(nic)] /
+                                                         served[static_cast<std::size_t>(live(nic))];
     }
 }
 

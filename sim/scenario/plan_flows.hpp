@@ -3,7 +3,8 @@
 // A pipeline transfer crosses the route from its sender to its receiver. A gradient collective and a tied
 // embedding's cross the ports of their members (inside one node) or their NICs, both ways, as NCCL's rings
 // do; a NIC carries bus_factor x bytes / (the group's ranks on the node). A flow alone takes the time that
-// its cost says, so that it runs at that average rate. Collectives inside a stage belong to its compute.
+// its cost says, so that it runs at that average rate. Collectives inside a stage belong to its compute
+// (slow_network.hpp).
 //
 // Replicas that are not simulated use the links as the simulated ones do: of each link the simulated ranks
 // have the share that they are of the ranks that use it.
@@ -32,12 +33,16 @@ class NicTable {
     [[nodiscard]] int role(int rank) const { return role_[static_cast<std::size_t>(rank)]; }
     // Share of its rate that the interface which the rank uses has left.
     [[nodiscard]] double rate_of(int rank) const { return rate_of_rank_[static_cast<std::size_t>(rank)]; }
+    // Share of its own rate that the rank has left where all of the node's send at once: of its interface's
+    // rate, and of the interface where it serves devices of dead ones.
+    [[nodiscard]] double share_of(int rank) const { return share_of_rank_[static_cast<std::size_t>(rank)]; }
 
   private:
     std::vector<int> replacement_;  // by link
     std::vector<double> rate_;
     std::vector<int> role_;  // by rank of the cluster
     std::vector<double> rate_of_rank_;
+    std::vector<double> share_of_rank_;
 };
 
 FlowTable plan_flows(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs,

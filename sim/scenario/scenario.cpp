@@ -14,6 +14,7 @@
 #include "sim/cost/shape_cost.hpp"
 #include "sim/scenario/durations.hpp"
 #include "sim/scenario/plan_flows.hpp"
+#include "sim/scenario/slow_network.hpp"
 #include "sim/scenario/waits.hpp"
 
 namespace tw {
@@ -145,7 +146,8 @@ bool any_rewired(const RankConditions& ranks, const NicTable& nics) {
 
 // The rank that all others wait for: latest at collectives; of equally late ones (a replica's whole pipeline
 // is late where one of its stages is slow) the one that idles least. Waits and idle times are those beyond
-// the clean run's, so that a pipeline's own bubbles name nobody.
+// the clean run's, so that a pipeline's own bubbles name nobody. A rank counts as often as there are replicas
+// that fare like it.
 void name_straggler(ScenarioResult& result) {
     const std::vector<ScenarioRank>& ranks = result.ranks;
     if (ranks.size() < 2) return;
@@ -155,14 +157,19 @@ void name_straggler(ScenarioResult& result) {
     const auto [least, most] = std::minmax_element(ranks.begin(), ranks.end(), by_wait);
     const double late = least->excess_wait_s + kLateShare * (most->excess_wait_s - least->excess_wait_s);
     const ScenarioRank* found = nullptr;
-    std::vector<double> idle;
+    std::vector<std::pair<double, int>> idle;
+    int all = 0;
     for (const ScenarioRank& rank : ranks) {
-        idle.push_back(rank.excess_idle_s);
+        idle.emplace_back(rank.excess_idle_s, rank.alike);
+        all += rank.alike;
         if (rank.excess_wait_s <= late && (found == nullptr || rank.excess_idle_s < found->excess_idle_s))
             found = &rank;
     }
-    std::nth_element(idle.begin(), idle.begin() + static_cast<std::ptrdiff_t>(idle.size() / 2), idle.end());
-    const double median = idle[idle.size() / 2];
+    std::sort(idle.begin(), idle.end());
+    std::size_t middle = 0;
+    for (int before = idle[0].second; before <= all / 2; before += idle[middle].second)
+        ++middle;
+    const double median = idle[middle].first;
     if (median - found->excess_idle_s < kNotableShare * result.clean_step_s) return;
     result.straggler = found->rank;
     result.straggler_delay_s = median - found->excess_idle_s;
@@ -192,6 +199,11 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
     Errors errors;
     const RankConditions ranks(environment.cluster, world, scenario, errors);
     const NicTable nics(environment.cluster, topology, scenario, errors);
+    if (!scenario.contention && !(scenario.slow_nics.empty() && scenario.dead_nics.empty())) {
+        errors.push_back({ErrorCode::Usage,
+                          "slow_nics and dead_nics change no transfer and no gradient without contention",
+                          "scenario", "\"contention\": true, or neither of them"});
+    }
     if (!errors.empty()) return errors;
 
     const Scenario healthy;
@@ -201,7 +213,9 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
     const auto run = [&](const CompiledSchedule& compiled, const Expansion& expansion,
                          const RankConditions& conditions, const NicTable& network, const Scenario& what,
                          int steps) {
-        const CostTable table = prepared->costs->table(schedule, compiled);
+        CostTable table = prepared->costs->table(schedule, compiled);
+        slow_stage_collectives(environment, plan, *prepared->costs, schedule, compiled, network, expansion,
+                               table);
         const ScenarioDurations durations(schedule, compiled, table, expansion, conditions, what);
         std::optional<FlowTable> flows;
         if (scenario.contention) {
@@ -253,7 +267,10 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
     const int simulated = std::max(alone.steps, warm_up(alone) + scenario.steps);
     if (const Status length = check_length(clean.mean_step_s, simulated, scenario); !length)
         return length.errors();
-    const Machines real = run(compiled, expansion, ranks, nics, scenario, scenario.steps);
+    const bool healthy_too = ranks.healthy() && scenario.slow_nics.empty() && scenario.dead_nics.empty() &&
+                             !scenario.jitter.any() && !scenario.all_ranks && scenario.steps == 1;
+    const Machines real =
+        healthy_too ? clean : run(compiled, expansion, ranks, nics, scenario, scenario.steps);
 
     result.step_s = real.step_s;
     result.mean_step_s = real.mean_step_s;
@@ -274,6 +291,7 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
         ScenarioRank rank;
         rank.rank = expansion.member_of(program, static_cast<int>(i % members));
         rank.pipeline_rank = program % compiled.pipeline_ranks;
+        rank.alike = expansion.alike(program);
         rank.busy_s = real.mean(real.busy, i);
         rank.idle_s = result.mean_step_s - rank.busy_s;
         rank.wait_s = real.mean(real.waits, i);

@@ -58,6 +58,7 @@ struct Scenario {
 struct ScenarioRank {
     int rank = 0;  // global
     int pipeline_rank = 0;
+    int alike = 1;      // data replicas that fare as its own does, itself included: one was simulated
     double busy_s = 0;  // its own compute and optimizer
     double idle_s = 0;  // of the step, otherwise
     double wait_s = 0;  // ready before the last of its group at collectives, tensor-parallel ones included

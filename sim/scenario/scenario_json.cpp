@@ -165,6 +165,7 @@ Json scenario_result_to_json(const ScenarioResult& result) {
     for (const ScenarioRank& rank : result.ranks) {
         ranks.push_back({{"rank", rank.rank},
                          {"pipeline_rank", rank.pipeline_rank},
+                         {"alike", rank.alike},
                          {"busy_s", rank.busy_s},
                          {"idle_s", rank.idle_s},
                          {"wait_s", rank.wait_s},

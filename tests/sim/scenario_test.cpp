@@ -176,6 +176,66 @@ TEST(Scenario, ADeadInterfaceSharesItsNeighbours) {
     EXPECT_NEAR(dead.mean_step_s, c.run(half).mean_step_s, 0.02 * dead.mean_step_s);
 }
 
+// Collectives inside a stage are part of its compute: ZeRO-3's over all ranks, tensor and context parallel
+// ones across nodes wait for the slow interface too.
+TEST(Scenario, ASlowInterfaceSlowsTheCollectivesInsideStages) {
+    DeviceMesh context = mesh(1, 1, 8);
+    context.cp = 2;
+    for (const auto& [shape, zero] :
+         {std::pair(mesh(16, 1, 1), 3), std::pair(mesh(1, 1, 16), 1), std::pair(context, 1)}) {
+        Case c("llama2-7b", "dgx-h100:16", shape, 4);
+        c.plan.zero_stage = zero;
+        SCOPED_TRACE(summary(c.plan));
+        double previous = 1;
+        for (const double rate : {0.5, 0.2, 0.05}) {
+            Scenario scenario;
+            scenario.slow_nics = {{1, 3, rate}};
+            const ScenarioResult result = c.run(scenario);
+            EXPECT_GE(result.slowdown, previous);
+            previous = result.slowdown;
+            // As a network that is slow everywhere: a ring is as fast as its slowest link.
+            auto slow = std::make_shared<Environment>(*c.environment);
+            slow->cluster.groups.front().type.nic_bandwidth.value *= rate;
+            const auto everywhere = Simulator(slow).simulate(c.plan);
+            ASSERT_TRUE(everywhere);
+            EXPECT_NEAR(result.mean_step_s, everywhere->step_time_s, 0.1 * everywhere->step_time_s);
+        }
+        EXPECT_GT(previous, 1.2);
+        // A dead interface's device shares its neighbour's: half the rate for both.
+        Scenario dead, half;
+        dead.dead_nics = {{1, 3}};
+        half.slow_nics = {{1, 4, 0.5}};
+        EXPECT_NEAR(c.run(dead).mean_step_s, c.run(half).mean_step_s, 1e-3 * c.run(half).mean_step_s);
+    }
+    // Where such collectives stay inside nodes nothing of the compute changes.
+    const Case inside = three_axes();
+    Scenario scenario;
+    scenario.slow_nics = {{1, 3, 0.2}};
+    const ScenarioResult result = inside.run(scenario);
+    EXPECT_EQ(rank_of(result, 0).busy_s, rank_of(inside.run({}), 0).busy_s);
+}
+
+// Whether replicas that fare alike were simulated once or each by itself, the same rank is named, and it is
+// as late: a rank that is faster than 15 others is no straggler, and neither are these.
+TEST(Scenario, ReplicasThatWereNotSimulatedCountToo) {
+    const Case c("gpt2-large", "dgx-h100:16", mesh(16, 1, 1), 2);
+    for (const auto& [rank, factor] : {std::pair(5, 0.5), std::pair(5, 2.0), std::pair(0, 0.5)}) {
+        Scenario scenario;
+        scenario.slow_ranks = {{{rank, -1}, factor}};
+        const ScenarioResult merged = c.run(scenario);
+        EXPECT_EQ(merged.programs, 2);
+        scenario.all_ranks = true;
+        const ScenarioResult all = c.run(scenario);
+        EXPECT_EQ(merged.straggler, all.straggler) << rank << " " << factor;
+        EXPECT_EQ(merged.straggler, factor > 1 ? rank : -1);
+        EXPECT_NEAR(merged.straggler_delay_s, all.straggler_delay_s, 1e-6);
+        int counted = 0;
+        for (const ScenarioRank& r : merged.ranks)
+            counted += r.alike;
+        EXPECT_EQ(counted, 16);
+    }
+}
+
 TEST(Scenario, JitterHasItsMeanAndDependsOnTheSeedAlone) {
     const Case c = data_parallel();
     Scenario scenario;
@@ -322,6 +382,12 @@ TEST(Scenario, RefusesWhatIsNotThere) {
 
     scenario = {};
     const Case apart = across_nodes();
+    scenario.slow_nics = {{1, 3, 0.5}};
+    scenario.contention = false;
+    const auto apart_from_links = simulate_scenario(Simulator(apart.environment), apart.plan, scenario);
+    ASSERT_FALSE(apart_from_links.has_value());
+    EXPECT_EQ(apart_from_links.error().hint, "\"contention\": true, or neither of them");
+    scenario = {};
     for (int nic = 0; nic < 8; ++nic)
         scenario.dead_nics.push_back({1, nic});
     const auto dark = simulate_scenario(Simulator(apart.environment), apart.plan, scenario);

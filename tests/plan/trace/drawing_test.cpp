@@ -65,6 +65,21 @@ TEST(AsciiTimeline, GPipeByHand) {
               "     F forward   B backward   · idle\n");
 }
 
+// Where several passes share a column, forwards have their share of the columns: a third here.
+TEST(AsciiTimeline, ShowsForwardsAmongManyMicrobatches) {
+    AsciiTimelineOptions options;
+    options.width = 100;
+    const Trace trace = hand::run(hand::one_f_one_b(1, 256), {1000, 2000}, 1);
+    const std::string text = ascii_timeline(trace, options);
+    const std::string row =
+        text.substr(text.find("PP0"), text.find('\n', text.find("PP0")) - text.find("PP0"));
+    const auto forwards = std::count(row.begin(), row.end(), 'F');
+    const auto backwards = std::count(row.begin(), row.end(), 'B');
+    EXPECT_GT(forwards + backwards, 80) << row;
+    EXPECT_NEAR(static_cast<double>(forwards) / static_cast<double>(forwards + backwards), 1.0 / 3, 0.05)
+        << row;
+}
+
 TEST(AsciiTimeline, FitsTheWidthInEveryForm) {
     const Trace trace = hand::run(hand::one_f_one_b(4, 40), {1000, 2000, 0, 100, 900, 300}, 2);
     for (const int width : {40, 80, 100, 173}) {

@@ -55,9 +55,11 @@ TEST(Compare, SaysHowFarTheMeasuredStepsAreApart) {
 
 TEST(CompareMemory, JoinsThePartsThatBothNameDifferently) {
     Trace predicted, measured;
-    predicted.memory_categories = {"model states", "activations", "temporaries", "stashed weights"};
+    predicted.memory_categories = {"model states", "activations", "temporaries", "stashed weights",
+                                   "outside the allocator"};  // that nobody measures
     predicted.ranks.resize(1);
-    predicted.ranks[0].memory = {{0, {100, 0, 0, 0}}, {5, {100, 40, 10, 0}}, {9, {100, 20, 0, 0}}};
+    predicted.ranks[0].memory = {
+        {0, {100, 0, 0, 0, 70}}, {5, {100, 40, 10, 0, 70}}, {9, {100, 20, 0, 0, 70}}};
     measured.memory_categories = {"parameters",  "gradients", "optimizer_states",
                                   "activations", "logits",    "communication_buffers"};
     measured.ranks.resize(2);

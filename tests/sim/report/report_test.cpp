@@ -102,7 +102,7 @@ The peak of rank 0, at 0B0
   ───────────  ────────  ────────────────
   parameters   2.00 GiB  2 bytes x 1.07e9
   activations  8.00 GiB  2 in flight
-  at initialisation 4.00 GiB
+  before the first step 4.00 GiB: the model states; building the model is not modelled
 
 Communication (of each kind, the rank that has most)
   kind  time a step  exposed  hidden  bytes sent  algorithm
@@ -125,6 +125,52 @@ TEST(ReportText, SaysThatCachedBlocksAreGivenBack) {
     report.memory[0].device_bytes = report.memory[0].peak_reserved_bytes - 1;
     EXPECT_NE(report_headline(report, {}).find("of 16.0 GiB, cached blocks given back: fits"),
               std::string::npos);
+}
+
+// Shares are of the step, not of the parts that are named.
+TEST(ReportText, SharesAreOfTheStep) {
+    SimulationReport report = sample();
+    report.step_time_s = 4;
+    report.ranks[0].breakdown.slowed = report.ranks[1].breakdown.slowed = 0.2;
+    const std::string text = time_breakdown_text(report, {});
+    EXPECT_NE(text.find("  forward                      500 ms  12.5 %"), std::string::npos) << text;
+    EXPECT_NE(text.find("  slowed by collectives        200 ms   5.0 %"), std::string::npos) << text;
+}
+
+TEST(ReportText, NamesWhatLiesBesideTheAllocatorAndThePaddedVocabulary) {
+    SimulationReport report = sample();
+    report.memory[0].beside = {{"cached blocks", 1.0 * 0x1p30, "freed and still reserved"},
+                               {"context", 0x1p29, "CUDA's"}};
+    report.plan.mesh.tp = 2;
+    report.vocabulary = 32002;
+    report.padded_vocabulary = 32256;
+    const std::string text = memory_text(report, {});
+    EXPECT_NE(text.find("  allocated      10.0 GiB  all of the above\n"
+                        "  cached blocks  1.00 GiB  freed and still reserved\n"
+                        "  context         512 MiB  CUDA's\n"
+                        "  on the device  11.5 GiB  allocated and what is beside it\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("vocabulary 32,002 padded to 32,256 (254 dummy rows), 16,128 a rank\n"),
+              std::string::npos)
+        << text;
+    const Json json = report_to_json(report);
+    EXPECT_EQ(json["padded_vocabulary"], 32256);
+    EXPECT_EQ(json["memory"][0]["beside"][1]["name"], "context");
+    EXPECT_FALSE(report_to_json(SimulationReport{}).contains("critical_path"));
+}
+
+TEST(ReportText, LongFormulasGoOnBelow) {
+    SimulationReport report = sample();
+    report.memory[0].addends[1].formula =
+        "4 microbatches x (8 blocks x 1.14 GiB) + 3 x 1.02 GiB for weight gradients to come";
+    ReportTextOptions narrow;
+    narrow.width = 80;
+    EXPECT_NE(memory_text(report, narrow)
+                  .find("  activations  8.00 GiB  4 microbatches x (8 blocks x 1.14 GiB) + 3 x\n"
+                        "                         1.02 GiB for weight gradients to come\n"),
+              std::string::npos)
+        << memory_text(report, narrow);
 }
 
 TEST(ReportText, SaysWhatDoesNotFitOrRun) {
