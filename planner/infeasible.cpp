@@ -140,10 +140,21 @@ std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const P
                     needs_less(plan, request.constraints)};
         found.push_back({std::move(plan), evaluation->required_bytes, {std::move(error)}});
     });
-    std::stable_sort(found.begin(), found.end(), [](const InfeasiblePlan& a, const InfeasiblePlan& b) {
+    // Of those that only memory forbids the nearest to fit come first; as many of those that rules forbid.
+    const auto rules = std::stable_partition(
+        found.begin(), found.end(), [](const InfeasiblePlan& plan) { return plan.peak_device_bytes > 0; });
+    std::stable_sort(found.begin(), rules, [](const InfeasiblePlan& a, const InfeasiblePlan& b) {
+        return a.peak_device_bytes < b.peak_device_bytes;
+    });
+    std::stable_sort(rules, found.end(), [](const InfeasiblePlan& a, const InfeasiblePlan& b) {
         return a.errors.size() < b.errors.size();
     });
-    if (found.size() > most) found.resize(most);
+    const auto of_memory = static_cast<std::size_t>(rules - found.begin());
+    const std::size_t of_rules = found.size() - of_memory;
+    const std::size_t kept_memory = std::min(of_memory, most - std::min(of_rules, most / 2));
+    const std::size_t kept_rules = std::min(of_rules, most - kept_memory);
+    found.erase(rules + static_cast<std::ptrdiff_t>(kept_rules), found.end());
+    found.erase(found.begin() + static_cast<std::ptrdiff_t>(kept_memory), rules);
     return found;
 }
 

@@ -19,7 +19,8 @@ struct InfeasiblePlan {
 // Degrees of tp, pp and cp that divide the devices (tp within a node, cp where named), microbatches of powers
 // of two, without and with full recomputation, under 1F1B; of what the constraints fix, some of the values
 // that they allow. All satisfy the constraints and are checked by the rules of the request's framework. At
-// most `most`, those with fewest broken rules first. Deterministic.
+// most `most`: those that need too much memory first, the nearest to fit of them, then those with fewest
+// broken rules; half of each where there are more. Deterministic.
 std::vector<InfeasiblePlan> infeasible_plans(const Simulator& simulator, const PlanRequest& request,
                                              std::size_t most, const std::atomic<bool>* stop = nullptr);
 

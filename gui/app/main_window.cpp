@@ -12,6 +12,7 @@
 #include <QStatusBar>
 #include <QToolButton>
 #include <QUndoCommand>
+#include <algorithm>
 
 #include "gui/actions.hpp"
 #include "gui/widgets/breakdown_bars.hpp"
@@ -234,11 +235,16 @@ void MainWindow::follow_jobs() {
     progress_->setRange(0, share < 0 ? 0 : 1000);
     if (share >= 0) progress_->setValue(static_cast<int>(1000 * share));
     const int errors = problems_->errors();
-    const auto others = static_cast<int>(workbench_.problems().size()) - errors;
+    const auto warnings = static_cast<int>(std::ranges::count(
+        workbench_.problems(), Problem::Severity::Warning, [](const Problem& p) { return p.severity; }));
+    const auto notes = static_cast<int>(workbench_.problems().size()) - errors - warnings;
     QString text;
-    if (errors > 0) text = tr("%n error(s)", nullptr, errors).replace("(s)", errors == 1 ? "" : "s");
-    if (others > 0)
-        text += (text.isEmpty() ? "" : ", ") + (others == 1 ? tr("1 note") : tr("%1 notes").arg(others));
+    const auto add = [&](int count, const QString& one, const QString& many) {
+        if (count > 0) text += (text.isEmpty() ? "" : ", ") + (count == 1 ? one : many.arg(count));
+    };
+    add(errors, tr("1 error"), tr("%1 errors"));
+    add(warnings, tr("1 warning"), tr("%1 warnings"));
+    add(notes, tr("1 note"), tr("%1 notes"));
     problem_button_->setText(text);
     problem_button_->setVisible(!text.isEmpty());
 }

@@ -62,7 +62,7 @@ class MainWindow : public QMainWindow {
     [[nodiscard]] CommandPalette* palette_box() const { return palette_; }
     [[nodiscard]] KeySheet* key_sheet_box() const { return keys_; }
     // No job runs and nothing waits to be painted.
-    [[nodiscard]] bool idle() const { return !workbench_.jobs_busy(); }
+    [[nodiscard]] bool idle() const { return !workbench_.jobs_busy() && !workbench_.importing(); }
 
     // The panel that has the focus, else the timeline.
     [[nodiscard]] Panel* current_panel() const;

@@ -12,6 +12,7 @@
 #include <QStatusBar>
 #include <QTableView>
 #include <QTimer>
+#include <algorithm>
 #include <cstring>
 
 #include "base/json.hpp"
@@ -137,6 +138,22 @@ void MainWindow::go_to_place(double seconds, int rank) {
     TimelineView* view = timeline_->view();
     if (!view->trace()) return;
     show_panel(timeline_);
+    const TraceModel& trace = *view->trace();
+    const auto ranks = static_cast<int>(trace.ranks().size());
+    if (rank >= 0 &&
+        std::ranges::none_of(trace.ranks(), [&](const ModelRank& r) { return r.rank == rank; })) {
+        workbench_.report(
+            {Problem::Severity::Warning, "link", tr("there is no rank %1").arg(rank),
+             tr("%n rank(s) are in the timeline", nullptr, ranks).replace("(s)", ranks == 1 ? "" : "s")});
+        rank = -1;
+    }
+    if (seconds >= 0 && to_sim_time(Seconds(seconds)) > trace.end()) {
+        workbench_.report({Problem::Severity::Warning, "link",
+                           tr("%1 is after the end").arg(QString::fromStdString(format_duration(seconds))),
+                           tr("the timeline ends at %1")
+                               .arg(QString::fromStdString(format_duration(to_seconds(trace.end()).value)))});
+        seconds = -1;
+    }
     if (seconds >= 0) {
         // A twentieth of the trace around the instant.
         const SimTime at = to_sim_time(Seconds(seconds));

@@ -26,6 +26,7 @@ Json setup_to_json(const Setup& setup) {
                  {"precision", setup.precision},
                  {"optimizer", setup.optimizer},
                  {"objective", setup.objective},
+                 {"framework", setup.framework},
                  {"headroom_percent", setup.headroom_percent},
                  {"top", setup.top}};
     if (!setup.model_text.empty()) json["model_text"] = setup.model_text;
@@ -46,6 +47,7 @@ Setup setup_from_json(const Json& json, const std::string& pointer, Errors& erro
     setup.precision = object.string_or("precision", "");
     setup.optimizer = object.string_or("optimizer", "adam");
     setup.objective = object.string_or("objective", "time");
+    setup.framework = object.string_or("framework", "trainwright");
     setup.headroom_percent = object.number_or("headroom_percent", 0, 0, 90);
     setup.top = static_cast<int>(object.integer_or("top", 24, 1, 1000));
     object.finish();

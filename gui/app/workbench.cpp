@@ -478,7 +478,7 @@ void Workbench::report(const Errors& errors, const QString& where) {
 
 void Workbench::clear_problems(const QString& where) {
     const auto removed = std::erase_if(problems_, [&](const Problem& problem) {
-        return problem.where == where || problem.where.startsWith(where + ": ");
+        return problem.where == where || problem.where.startsWith(where + ":");
     });
     if (removed > 0) Q_EMIT problems_changed();
 }

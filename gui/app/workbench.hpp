@@ -66,6 +66,8 @@ struct Measured {
     QString path;
     std::shared_ptr<const TraceModel> model;
     std::shared_ptr<const Trace> trace;  // null: a foreign trace, which names no instructions
+    QStringList more;                    // files of the other ranks, in the same model
+    [[nodiscard]] QString name() const;  // "rank0.json and 3 more"
 };
 
 // A hardware profile that was opened, with its raw samples where it holds any; as text for the session.
@@ -128,12 +130,18 @@ class Workbench : public QObject {
     void pin(int side, int id);  // 0: A, 1: B; undoable
     [[nodiscard]] const PlanEntry* pinned(int side) const;
 
-    // Documents of any kind, each in the background: "plan.json#t=12.3ms&rank=5" goes to a place.
+    // Documents of any kind, each in the background: "plan.json#t=12.3ms&rank=5" goes to a place. PyTorch
+    // traces of the ranks of one job open as one; logs and topologies are imported together into one profile.
     void open(const QStringList& paths);
     [[nodiscard]] const std::vector<Measured>& measured() const { return measured_; }
     [[nodiscard]] const std::vector<OpenedProfile>& profiles() const { return profiles_; }
     [[nodiscard]] const std::vector<Imported>& imported() const { return imported_; }
-    void import_by_program(const QString& path);  // trainwright profile import
+    // trainwright profile import of all of them; `device`: --device, else what the files name, else the
+    // setup's.
+    void import_by_program(const QStringList& paths, const QString& device = {});
+    [[nodiscard]] bool importing() const { return importing_ > 0; }
+    void use_as_cluster(
+        const OpenedProfile& profile);  // the cluster that an imported profile holds; undoable
     // The program beside this one's own, else the one on the path.
     [[nodiscard]] static QString program(const QString& name);
 
@@ -189,7 +197,9 @@ class Workbench : public QObject {
     void tell_plans();  // plans_ has changed
     void set_pin(int side, int id);
     void set_found(std::vector<PlanEntry> found, std::vector<PlanEntry> infeasible, bool last);
-    void take_opened(const QString& path, Opened opened);
+    struct Batch;  // files that were opened together
+    void take_opened(const QStringList& paths, Opened opened, Batch& batch);
+    void take_import(const QStringList& paths, const QString& output, const QByteArray& answer);
     void take_document(const QString& path, Opened opened);  // a profile, or one that is imported
     void take_session(const QString& path, const Session& session, std::vector<Opened> documents);
     void write_chrome_trace_to(std::ostream& out) const;
@@ -213,7 +223,9 @@ class Workbench : public QObject {
     std::vector<OpenedProfile> profiles_;
     std::vector<Imported> imported_;
     std::vector<Problem> problems_;
-    std::map<std::string, QString> opening_;  // by channel: files that are being read
+    std::map<std::string, QStringList> opening_;  // by channel: files that are being read
+    QStringList made_;                            // files that imports wrote: nobody opens them again
+    int importing_ = 0;
     QString session_path_;
     std::optional<std::pair<double, int>> place_;  // to go to once the plan is simulated
     int open_jobs_ = 0;

@@ -1,11 +1,6 @@
 // Files in and out of a Workbench.
-#include <QCoreApplication>
-#include <QDir>
 #include <QFile>
 #include <QFileInfo>
-#include <QProcess>
-#include <QStandardPaths>
-#include <QTemporaryFile>
 #include <QUrlQuery>
 #include <algorithm>
 #include <fstream>
@@ -17,6 +12,7 @@
 #include "gui/view/trace_model.hpp"
 #include "gui/worker/open_file.hpp"
 #include "gui/worker/tasks.hpp"
+#include "models/formats/foreign_hardware.hpp"
 #include "models/hardware/cluster_json.hpp"
 #include "plan/trace/chrome.hpp"
 
@@ -27,6 +23,7 @@ struct Link {
     QString path;
     double seconds = -1;
     int rank = -1;
+    QStringList wrong = {};  // parts that say neither
 };
 
 // "plan.json#t=12.3ms&rank=5"; a file whose own name has a '#' wins.
@@ -35,59 +32,104 @@ Link parse_link(const QString& text) {
     if (hash < 0 || QFile::exists(text)) return {text};
     Link link{text.left(hash)};
     const QUrlQuery query(text.mid(hash + 1));
-    if (const auto t = parse_duration(query.queryItemValue("t").toStdString())) link.seconds = *t;
-    bool number = false;
-    const int rank = query.queryItemValue("rank").toInt(&number);
-    if (number) link.rank = rank;
+    for (const auto& [key, value] : query.queryItems()) {
+        bool known = false;
+        if (key == "t") {
+            const auto t = parse_duration(value.toStdString());
+            known = t && *t >= 0;
+            if (known) link.seconds = *t;
+        } else if (key == "rank") {
+            const int rank = value.toInt(&known);
+            known = known && rank >= 0;
+            if (known) link.rank = rank;
+        }
+        if (!known) link.wrong.append(value.isEmpty() ? key : key + "=" + value);
+    }
     return link;
 }
 
 bool is_import(const DocumentSummary& summary) {
-    return summary.kind == "nccl-tests log" || summary.kind == "NCCL topology" ||
-           summary.kind == "nvidia-smi topology matrix";
+    for (const char* kind :
+         {"nccl-tests log", "nccl-tests report", "NCCL topology", "nvidia-smi topology matrix"})
+        if (summary.kind == kind) return true;
+    return std::ranges::any_of(foreign_hardware_kinds(),
+                               [&](const ForeignHardwareKind& kind) { return summary.kind == kind.name; });
 }
 
 }  // namespace
 
-QString Workbench::program(const QString& name) {
-    const QString beside = QDir(QCoreApplication::applicationDirPath()).filePath(name);
-    if (QFileInfo(beside).isExecutable()) return beside;
-    return QStandardPaths::findExecutable(name);
+struct Workbench::Batch {
+    int pending = 0;               // files that are still being read
+    QStringList machines, traces;  // in the order in which they were read
+    QStringList given;
+
+    // What is imported together, in the order in which it was given.
+    [[nodiscard]] QStringList imported() const {
+        QStringList files;
+        for (const QString& file : given)
+            if (machines.contains(file) || traces.contains(file)) files.append(file);
+        return files;
+    }
+};
+
+QString Measured::name() const {
+    const QString first = QFileInfo(path).fileName();
+    return more.isEmpty() ? first : QObject::tr("%1 and %2 more").arg(first).arg(more.size());
 }
 
 void Workbench::open(const QStringList& paths) {
+    std::vector<std::string> files;
     for (const QString& given : paths) {
         const Link link = parse_link(given);
         const QString name = QFileInfo(link.path).fileName();
         if (link.seconds >= 0 || link.rank >= 0) place_ = {link.seconds, link.rank};
         clear_problems(name);
-        if (!QFileInfo::exists(link.path)) {
-            report({Problem::Severity::Error,
-                    name,
-                    tr("%1 does not exist").arg(link.path),
-                    {},
-                    ErrorCode::Unreadable});
+        for (const QString& wrong : link.wrong)
+            report({Problem::Severity::Warning, name, tr("'%1' of the link names no place").arg(wrong),
+                    tr("for example %1#t=12.3ms&rank=5").arg(name)});
+        if (QFileInfo::exists(link.path)) {
+            files.push_back(link.path.toStdString());
             continue;
         }
-        // Each file has a channel of its own: several open side by side.
+        report({Problem::Severity::Error,
+                name,
+                tr("%1 does not exist").arg(link.path),
+                {},
+                ErrorCode::Unreadable});
+    }
+    const auto batch = std::make_shared<Batch>();
+    const auto groups = opened_together(files);
+    batch->pending = static_cast<int>(groups.size());
+    for (const std::vector<std::string>& group : groups) {
+        QStringList names;
+        for (const std::string& path : group)
+            names.append(QString::fromStdString(path));
+        batch->given += names;
+        const QString name = QFileInfo(names.front()).fileName();
+        // Each has a channel of its own: several open side by side.
         const std::string channel = "open " + std::to_string(++open_jobs_);
-        opening_[channel] = link.path;
+        opening_[channel] = names;
         jobs_.start(channel, tr("Opening %1").arg(name),
-                    [this, channel, path = link.path, name](JobContext& context) -> std::function<void()> {
+                    [this, channel, group, names, name, batch](JobContext& context) -> std::function<void()> {
+                        const auto progress = [&](double share) {
+                            context.progress(share, name.toStdString());
+                            return !context.cancelled();
+                        };
                         auto opened =
-                            std::make_shared<Opened>(open_file(path.toStdString(), [&](double share) {
-                                context.progress(share, name.toStdString());
-                                return !context.cancelled();
-                            }));
-                        return [this, channel, path, opened] {
+                            std::make_shared<Opened>(group.size() > 1 ? open_traces(group, progress)
+                                                                      : open_file(group.front(), progress));
+                        return [this, channel, names, opened, batch] {
                             opening_.erase(channel);
-                            take_opened(path, std::move(*opened));
+                            take_opened(names, std::move(*opened), *batch);
+                            if (--batch->pending > 0 || batch->machines.isEmpty()) return;
+                            import_by_program(batch->imported());
                         };
                     });
     }
 }
 
-void Workbench::take_opened(const QString& path, Opened opened) {
+void Workbench::take_opened(const QStringList& paths, Opened opened, Batch& batch) {
+    const QString& path = paths.front();
     const QString name = QFileInfo(path).fileName();
     if (!opened.errors.empty()) return report(opened.errors, name);
     Setup setup = setup_;
@@ -109,7 +151,8 @@ void Workbench::take_opened(const QString& path, Opened opened) {
             break;
         }
         case OpenedKind::Trace:
-            measured_.push_back({path, opened.trace_model, opened.trace});
+            measured_.push_back({path, opened.trace_model, opened.trace, paths.mid(1)});
+            if (opened.trace_model->origin() == "PyTorch") batch.traces += paths;
             for (const std::string& warning : opened.trace_model->warnings())
                 report({Problem::Severity::Warning, name, QString::fromStdString(warning), {}});
             Q_EMIT measured_changed();
@@ -131,18 +174,20 @@ void Workbench::take_opened(const QString& path, Opened opened) {
         case OpenedKind::Profile:
             take_document(path, std::move(opened));
             break;
-        case OpenedKind::Import: {
-            const bool convert = is_import(opened.summary);
-            for (const std::string& warning : opened.summary.warnings)
-                report({Problem::Severity::Warning, name, QString::fromStdString(warning), {}});
+        case OpenedKind::Import:
+            if (is_import(opened.summary)) {
+                batch.machines.append(path);  // its warnings are the import's
+            } else {
+                for (const std::string& warning : opened.summary.warnings)
+                    report({Problem::Severity::Warning, name, QString::fromStdString(warning), {}});
+            }
             take_document(path, std::move(opened));
-            if (convert) import_by_program(path);
             break;
-        }
         case OpenedKind::Unknown:
             break;
     }
-    Q_EMIT file_opened(path);
+    for (const QString& one : paths)
+        if (!made_.contains(one)) Q_EMIT file_opened(one);
 }
 
 void Workbench::take_document(const QString& path, Opened opened) {
@@ -154,36 +199,6 @@ void Workbench::take_document(const QString& path, Opened opened) {
         imported_.push_back({path, std::move(opened.summary), std::move(opened.text)});
         Q_EMIT imported_changed();
     }
-}
-
-void Workbench::import_by_program(const QString& path) {
-    const QString name = QFileInfo(path).fileName();
-    const QString command = program("trainwright");
-    if (command.isEmpty())
-        return report({Problem::Severity::Warning,
-                       name,
-                       tr("trainwright is not beside this program: the file is shown, not imported"),
-                       {}});
-    auto* process = new QProcess(this);
-    const QString output = QDir::temp().filePath(
-        QString("trainwright-import-%1-%2.json").arg(QCoreApplication::applicationPid()).arg(++open_jobs_));
-    connect(
-        process, &QProcess::finished, this, [this, process, name, output](int code, QProcess::ExitStatus) {
-            const QString said = QString::fromUtf8(process->readAllStandardError()).trimmed();
-            process->deleteLater();
-            for (const QString& line : said.split('\n', Qt::SkipEmptyParts))
-                report({code == 0 ? Problem::Severity::Warning : Problem::Severity::Note, name, line, {}});
-            if (code == 0 && QFile::exists(output)) open({output});
-        });
-    connect(process, &QProcess::errorOccurred, this, [this, process, name](QProcess::ProcessError error) {
-        if (error != QProcess::FailedToStart) return;  // the others are told by its end
-        report({Problem::Severity::Error,
-                name,
-                tr("trainwright cannot be started: %1").arg(process->errorString()),
-                {}});
-        process->deleteLater();
-    });
-    process->start(command, {"profile", "import", path, "-o", output});
 }
 
 void Workbench::go_to_place() {
@@ -239,14 +254,18 @@ QString Workbench::write_session(const QString& path, const WindowState& state) 
     if (shown_.edited) session.edited = *shown_.plan;
     for (std::size_t side = 0; side < 2; ++side)
         session.pins[side] = position(pins_[side]);
-    for (const Measured& measured : measured_)
+    for (const Measured& measured : measured_) {
         session.measured.push_back({measured.path.toStdString(), measured.trace});
+        for (const QString& other : measured.more)
+            session.measured.push_back({other.toStdString(), nullptr});
+    }
     for (const OpenedProfile& profile : profiles_)
         session.files.push_back({profile.path.toStdString(), profile.text});
     for (const Imported& imported : imported_)
         session.files.push_back({imported.path.toStdString(), imported.text});
-    for (const auto& [channel, file] : opening_)
-        session.files.push_back({file.toStdString(), {}});
+    for (const auto& [channel, files] : opening_)
+        for (const QString& file : files)
+            session.files.push_back({file.toStdString(), {}});
     session.layout_base64 = state.layout.toBase64().toStdString();
     session.theme = state.theme.toStdString();
     session.timeline = state.timeline.toStdString();
@@ -299,7 +318,7 @@ void Workbench::take_session(const QString& path, const Session& session, std::v
     for (const SessionTrace& measured : session.measured) {
         const QString trace_path = QString::fromStdString(measured.path);
         if (measured.trace) {
-            measured_.push_back({trace_path, make_trace_model(measured.trace), measured.trace});
+            measured_.push_back({trace_path, make_trace_model(measured.trace), measured.trace, {}});
         } else {
             elsewhere.append(trace_path);
         }

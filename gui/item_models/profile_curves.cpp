@@ -201,6 +201,32 @@ bool ProfileChart::has_samples() const {
     return std::ranges::any_of(lines, [](const ProfileLine& line) { return !line.sample_x.empty(); });
 }
 
+ProfileChart log_chart(const std::vector<NcclTestsLog>& logs) {
+    ProfileChart chart{"bus bandwidth", "size, bytes", "B/s", {}};
+    for (const NcclTestsLog& log : logs) {
+        std::string name;
+        for (const CollectiveKind kind : log.operations)
+            name += (name.empty() ? "" : " or ") + std::string(to_string(kind));
+        if (name.empty()) name = "unknown operation";
+        if (log.ranks > 0) name += fmt::format(" of {}", log.ranks);
+        const auto add = [&](const char* place, auto timing_of) {
+            ProfileLine line;
+            line.name = fmt::format("{}, {}", name, place);
+            line.source = "as the log prints it";
+            for (const NcclTestsRow& row : log.rows) {
+                const NcclTestsTiming* timing = timing_of(row);
+                if (timing == nullptr || row.size.value <= 0 || timing->busbw.value <= 0) continue;
+                line.x.push_back(static_cast<double>(row.size.value));
+                line.y.push_back(timing->busbw.value);
+            }
+            if (!line.x.empty()) chart.lines.push_back(std::move(line));
+        };
+        add("out of place", [](const NcclTestsRow& row) { return &row.out_of_place; });
+        add("in place", [](const NcclTestsRow& row) { return row.in_place ? &*row.in_place : nullptr; });
+    }
+    return chart;
+}
+
 std::vector<ProfileChart> profile_charts(const ProfileDocument& document) {
     const HardwareProfile& profile = document.profile;
     std::vector<ProfileChart> charts = {products(profile), attention(profile), memory(profile),

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/formats/nccl_tests.hpp"
 #include "models/hardware/profile_document.hpp"
 
 namespace tw::gui {
@@ -25,6 +26,9 @@ struct ProfileChart {
     std::vector<ProfileLine> lines;
     [[nodiscard]] bool has_samples() const;
 };
+
+// Bus bandwidth over sizes of nccl-tests' logs, out of place and in place, as they print them.
+ProfileChart log_chart(const std::vector<NcclTestsLog>& logs);
 
 // Matrix products, attention, memory-bound kernels, collectives; and the other benchmarks of the samples.
 std::vector<ProfileChart> profile_charts(const ProfileDocument& document);

@@ -6,10 +6,12 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "models/formats/json_slice.hpp"
+#include "models/formats/kineto_args.hpp"
 #include "models/formats/trace_events.hpp"
 #include "plan/trace/trace_json.hpp"
 
@@ -63,6 +65,7 @@ class ChromeLoader final : public TraceVisitor {
 
     void on_member(std::string_view key, std::string_view value) override {
         if (key == "distributedInfo") rank_ = json_slice::integer(json_slice::find(value, "rank"));
+        if (key == "baseTimeNanoseconds") base_ns_ = json_slice::integer(value).value_or(0);
         if (key == "otherData") {
             title_ = json_slice::text_of(json_slice::find(value, "title"));
             origin_ = json_slice::text_of(json_slice::find(value, "origin"));
@@ -78,6 +81,7 @@ class ChromeLoader final : public TraceVisitor {
     }
 
     [[nodiscard]] std::optional<std::int64_t> rank() const { return rank_; }
+    [[nodiscard]] std::int64_t base_ns() const { return base_ns_; }  // that all times are relative to
     [[nodiscard]] const std::string& title() const { return title_; }
     [[nodiscard]] const std::string& origin() const { return origin_; }
 
@@ -144,6 +148,9 @@ class ChromeLoader final : public TraceVisitor {
 
     void complete(const ForeignEvent& event) {
         ForeignTask task = task_of(event);
+        if (task.kind == TaskKind::Communication && sends_or_receives(event))
+            task.kind = TaskKind::PipelineTransfer;
+        if (task.kind == TaskKind::CpuOp) remember_operation(event);
         task.finish = task.start + std::max<std::int64_t>(0, event.duration_ps);
         const auto thread = thread_of(event, event.category == "gpu_user_annotation");
         builder_.add(thread, task);
@@ -152,6 +159,25 @@ class ChromeLoader final : public TraceVisitor {
                           : event.flow_in                 ? ForeignFlow::Part::End
                                                           : ForeignFlow::Part::Begin;
         builder_.add_flow({task.start, flow_key({"bind", event.bind_id}), thread, part});
+    }
+
+    // A SendRecv kernel is a pipeline's transfer where its collective, or the operation that launched it,
+    // sends or receives.
+    bool sends_or_receives(const ForeignEvent& event) const {
+        if (event.name.find("SendRecv") == std::string_view::npos) return false;
+        const std::string_view said = json_slice::find(event.args, "Collective name");
+        if (!said.empty()) return is_send_or_receive(json_slice::unquoted(said));
+        const auto id = external_id(event.args);
+        return id && transfers_.contains(*id);
+    }
+
+    void remember_operation(const ForeignEvent& event) {
+        const bool record = event.name == "record_param_comms";
+        if (!record && !is_send_or_receive(event.name)) return;
+        if (record &&
+            !is_send_or_receive(json_slice::unquoted(json_slice::find(event.args, "Collective name"))))
+            return;
+        if (const auto id = external_id(event.args)) transfers_.insert(*id);
     }
 
     void flow(const ForeignEvent& event, ForeignFlow::Part part) {
@@ -245,6 +271,8 @@ class ChromeLoader final : public TraceVisitor {
     std::uint32_t file_;
     std::optional<std::int64_t>& origin_ns_;
     std::optional<std::int64_t> rank_;
+    std::int64_t base_ns_ = 0;
+    std::unordered_set<std::int64_t> transfers_;  // external ids of sends and receives; asked, never walked
     std::string title_, origin_;
     std::map<std::string, std::int64_t, std::less<>> words_;
     std::vector<Known> known_;  // by interned name
@@ -274,6 +302,25 @@ Result<std::shared_ptr<const TraceModel>> load_own(const std::filesystem::path& 
 
 }  // namespace
 
+std::optional<TracedRank> traced_rank(std::string_view head) {
+    const std::size_t at = head.find("\"distributedInfo\"");
+    if (at == std::string_view::npos || !looks_like_trace_events(head)) return std::nullopt;
+    std::string_view value = head.substr(head.find(':', at) + 1);
+    value = value.substr(std::min(value.find('{'), value.size()));
+    value = value.substr(0, std::min(value.find('}'), value.size()));  // before the groups, which nest
+    const auto number = [&](std::string_view key) -> std::optional<std::int64_t> {
+        const std::size_t found = value.find("\"" + std::string(key) + "\"");
+        if (found == std::string_view::npos) return std::nullopt;
+        const std::size_t digits = value.find_first_of("0123456789-", value.find(':', found));
+        if (digits == std::string_view::npos) return std::nullopt;
+        const std::size_t end = value.find_first_not_of("0123456789-", digits);
+        return json_slice::integer(value.substr(digits, end - digits));
+    };
+    const auto rank = number("rank"), world = number("world_size");
+    if (!rank || !world || *rank < 0 || *world < 2 || *rank >= *world) return std::nullopt;
+    return TracedRank{*rank, *world};
+}
+
 bool looks_like_trace(std::string_view head) {
     return head.find(kOwnSchema) != std::string_view::npos || looks_like_trace_events(head);
 }
@@ -291,7 +338,7 @@ Result<std::shared_ptr<const TraceModel>> load_trace_model(std::span<const std::
         return load_own(files.front(), progress);
     }
     TraceModelBuilder builder;
-    std::optional<std::int64_t> origin_ns;
+    std::optional<std::int64_t> origin_ns, first_base_ns;
     std::string title;
     std::string origin = "a foreign trace";
     constexpr double kReading = 0.85;  // of the time; the rest sorts
@@ -318,6 +365,10 @@ Result<std::shared_ptr<const TraceModel>> load_trace_model(std::span<const std::
         } else if (files.size() > 1) {
             builder.name_file(f, name);
         }
+        if (!first_base_ns) first_base_ns = loader.base_ns();
+        constexpr std::int64_t kFurthest_ns = 1'000'000'000'000'000;  // 11 days: no other part of a run
+        if (const std::int64_t later = loader.base_ns() - *first_base_ns; std::abs(later) < kFurthest_ns)
+            builder.shift_file(f, later * 1000);
         if (f == 0) title = loader.title().empty() ? name : loader.title();
         if (!loader.origin().empty()) origin = loader.origin();
     }
@@ -325,7 +376,9 @@ Result<std::shared_ptr<const TraceModel>> load_trace_model(std::span<const std::
         return Error{ErrorCode::Unreadable, "holds no event that takes time", files.front().string(),
                      "complete events (\"ph\": \"X\") make a timeline"};
     }
-    builder.set_title(title, origin);
+    builder.set_title(files.size() > 1 ? fmt::format("{} and {} more", title, files.size() - 1) : title,
+                      origin);
+    if (files.size() > 1) builder.align_files(static_cast<std::uint32_t>(files.size()));
     const LoadProgress rest =
         progress ? LoadProgress([&](double share) { return progress(kReading + (1 - kReading) * share); })
                  : LoadProgress();

@@ -64,10 +64,20 @@ void MemoryCurve::columns(const TimeWindow& window, std::vector<std::uint32_t>& 
     std::size_t first = sample_at(window.begin);
     for (std::size_t c = 0; c < columns.size(); ++c) {
         const SimTime end = window.time(step * static_cast<double>(c + 1));
+        if (!begun(end)) {
+            columns[c] = kNoSample;
+            continue;
+        }
         const std::size_t last = sample_at(end);
         columns[c] = largest(first, last + 1);
         first = last;
     }
+}
+
+std::string category_title(std::string_view category) {
+    std::string title(category);
+    std::replace(title.begin(), title.end(), '_', ' ');
+    return title;
 }
 
 std::vector<std::string> explain_peak(const TraceModel& model, std::size_t rank, const MemoryPeak& peak) {
@@ -85,21 +95,22 @@ std::vector<std::string> explain_peak(const TraceModel& model, std::size_t rank,
                      [&](std::size_t a, std::size_t b) { return sample.bytes[a] > sample.bytes[b]; });
     for (const std::size_t c : order) {
         if (sample.bytes[c] <= 0 || c >= model.memory_categories().size()) continue;
-        lines.push_back(fmt::format(
-            "{} {} ({})", model.memory_categories()[c], format_bytes(static_cast<double>(sample.bytes[c])),
-            format_percent(static_cast<double>(sample.bytes[c]) /
-                           static_cast<double>(std::max<std::int64_t>(1, peak.bytes)))));
+        lines.push_back(
+            fmt::format("{} {} ({})", category_title(model.memory_categories()[c]),
+                        format_bytes(static_cast<double>(sample.bytes[c])),
+                        format_percent(static_cast<double>(sample.bytes[c]) /
+                                       static_cast<double>(std::max<std::int64_t>(1, peak.bytes)))));
     }
     if (r.lane_begin < r.lane_end) {
         TaskId task = model.task_at(r.lane_begin, peak.time);
         // A sample at the instant at which a task ends belongs to the one that begins there.
         if (task != kNoTask) lines.push_back("during " + model.name(task));
     }
-    if (model.memory_capacity() > 0) {
-        const std::int64_t left = model.memory_capacity() - peak.bytes;
+    if (const std::int64_t capacity = model.memory_capacity(rank); capacity > 0) {
+        const std::int64_t left = capacity - peak.bytes;
         lines.push_back(fmt::format(
             "{} {} the capacity of {}", format_bytes(static_cast<double>(left < 0 ? -left : left)),
-            left < 0 ? "ABOVE" : "below", format_bytes(static_cast<double>(model.memory_capacity()))));
+            left < 0 ? "ABOVE" : "below", format_bytes(static_cast<double>(capacity))));
     }
     return lines;
 }

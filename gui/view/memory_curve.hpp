@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/view/time_window.hpp"
@@ -28,9 +29,12 @@ class MemoryCurve {
     [[nodiscard]] const MemoryPeak& peak() const { return peak_; }
     // Index of the sample that holds at `time`; the first one before any.
     [[nodiscard]] std::size_t sample_at(SimTime time) const;
+    [[nodiscard]] bool begun(SimTime time) const { return !empty() && samples_.front().time <= time; }
     [[nodiscard]] std::int64_t total(std::size_t sample) const;
     [[nodiscard]] std::span<const MemorySample> samples() const { return samples_; }
-    // Index of the sample with the largest total of each of `columns` columns of a window. O(columns log n).
+    // Index of the sample with the largest total of each of `columns` columns of a window, kNoSample before
+    // the first. O(columns log n).
+    static constexpr std::uint32_t kNoSample = 0xffffffffU;
     void columns(const TimeWindow& window, std::vector<std::uint32_t>& columns) const;
 
   private:
@@ -40,6 +44,9 @@ class MemoryCurve {
     std::vector<std::uint32_t> block_peak_;  // sample of the largest total of every 64
     MemoryPeak peak_;
 };
+
+// "master_weights" -> "master weights": a category's key as people read it.
+std::string category_title(std::string_view category);
 
 // What the peak is made of and what runs at its instant: "PP0 peaks at 71.2 GiB at 12.3 ms", "activations
 // 40.1 GiB (56.3 %)", "during F mb3 s0", "8.8 GiB below the capacity of 80.0 GiB".

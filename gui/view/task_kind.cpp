@@ -32,10 +32,6 @@ constexpr std::pair<std::string_view, TaskKind> kCategories[] = {
     {"gpu_user_annotation", TaskKind::Annotation},
 };
 
-bool contains(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-}
-
 // The number after a marker such as " mb", where the name has one that ends with it.
 std::int32_t number_after(std::string_view name, std::string_view marker) {
     const std::size_t at = name.find(marker);
@@ -78,15 +74,28 @@ TaskKind foreign_kind(std::string_view category, std::string_view name) {
                                            [&](const auto& entry) { return entry.first == category; });
     if (known != std::end(kCategories)) {
         if (known->second != TaskKind::Kernel) return known->second;
-        if (name.starts_with("nccl") || name.starts_with("rccl")) {
-            return contains(name, "SendRecv") ? TaskKind::PipelineTransfer : TaskKind::Communication;
-        }
-        return TaskKind::Kernel;
+        return name.starts_with("nccl") || name.starts_with("rccl") ? TaskKind::Communication
+                                                                    : TaskKind::Kernel;
     }
     for (int k = 0; k < kWorkKinds; ++k) {
         if (short_name(static_cast<Work>(k)) == category) return static_cast<TaskKind>(k);
     }
     return TaskKind::Annotation;
+}
+
+bool is_send_or_receive(std::string_view operation) {
+    // "c10d::send", "nccl:recv 0<-1", "batch_isend_irecv": the last word before blanks, without the
+    // library's.
+    const std::string_view head = operation.substr(0, operation.find(' '));
+    const std::size_t colon = head.rfind(':');
+    std::string_view word = colon == std::string_view::npos ? head : head.substr(colon + 1);
+    while (word.ends_with('_'))
+        word.remove_suffix(1);
+    for (const std::string_view known :
+         {"send", "recv", "isend", "irecv", "recvanysource", "recv_any_source", "batch_isend_irecv"}) {
+        if (word == known) return true;
+    }
+    return false;
 }
 
 NamedPlace place_in_name(std::string_view name) {

@@ -47,8 +47,13 @@ std::string_view title(TaskKind kind);  // "backward, weights", "kernel"
 bool find_kind(std::string_view name, TaskKind& kind);
 
 // From a foreign event: PyTorch's categories ("kernel", "gpu_memcpy", "cpu_op", "cuda_runtime", ...), NCCL's
-// kernel names ("ncclDevKernel_AllReduce_..."), else by our own short names ("forward", "pp").
+// kernel names ("ncclDevKernel_AllReduce_..."), else by our own short names ("forward", "pp"). NCCL's kernel
+// SendRecv is Communication: it serves all-to-alls and gathers as well as pipelines.
 TaskKind foreign_kind(std::string_view category, std::string_view name);
+
+// Of a collective's or an operation's name: does it send to, or receive from, one rank ("send",
+// "c10d::recv_", "nccl:send 0->1")?
+bool is_send_or_receive(std::string_view operation);
 
 // Microbatch and stage in a name like "F mb3 s1"; each -1 where the name says none.
 struct NamedPlace {

@@ -1,5 +1,6 @@
 #include "gui/view/trace_difference.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <unordered_map>
@@ -32,6 +33,22 @@ class WorkKeys {
 float relative(SimTime own, SimTime other) {
     if (other == 0) return own == 0 ? 0.0F : 1.0F;
     return static_cast<float>(static_cast<double>(own - other) / static_cast<double>(other));
+}
+
+bool has_inside(const RankTrace& rank) {
+    return std::ranges::any_of(rank.events, [](const TraceEvent& e) { return e.inside_another(); });
+}
+
+// What is drawn inside other instructions (a prediction's collectives of layers) is no work that a trace
+// without such events lacks.
+void leave_out_inside(const TraceModel& model, std::uint32_t rank, const RankTrace& other,
+                      std::vector<float>& differences) {
+    if (has_inside(other)) return;
+    const RankTrace& own = model.source()->ranks[rank];
+    for (std::uint32_t e = 0; e < own.events.size(); ++e) {
+        if (!own.events[e].inside_another()) continue;
+        if (const TaskId task = model.task_of({rank, e}); task != kNoTask) differences[task] = 0;
+    }
 }
 
 }  // namespace
@@ -67,6 +84,8 @@ TraceDifference difference(const TraceModel& first, const TraceModel& second, in
         }
         const RankTrace& predicted = ranks[partner];
         events.clear();
+        leave_out_inside(first, partner, measured, out.first);
+        leave_out_inside(second, r, predicted, out.second);
         WorkKeys predicted_keys(first);
         for (std::uint32_t e = 0; e < predicted.events.size(); ++e)
             events.emplace(predicted_keys(partner, e, predicted.events[e].step + shift), e);

@@ -11,7 +11,7 @@ namespace tw {
 
 struct TraceDifference {
     // By task of each model: (its duration - its partner's) / its partner's; NaN where it has no partner or
-    // its partner is another instruction.
+    // its partner is another instruction; 0 for what is drawn inside others and the other trace never has.
     std::vector<float> first, second;
     // The partner of each task, kNoTask where there is none.
     std::vector<TaskId> partner_of_first, partner_of_second;

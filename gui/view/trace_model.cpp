@@ -110,6 +110,10 @@ std::span<const MemorySample> TraceModel::memory(std::size_t rank) const {
     return ranks_[rank].memory;
 }
 
+std::int64_t TraceModel::memory_capacity(std::size_t rank) const {
+    return source_ == nullptr ? memory_capacity_ : source_->capacity_of(source_->ranks[ranks_[rank].source]);
+}
+
 const TraceEvent* TraceModel::event(TaskId task) const {
     if (source_ == nullptr) return nullptr;
     const EventRef ref = event_ref(task);

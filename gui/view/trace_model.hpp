@@ -97,7 +97,8 @@ class TraceModel {
     // Memory of a rank (index into ranks()); empty where not recorded.
     [[nodiscard]] std::span<const MemorySample> memory(std::size_t rank) const;
     [[nodiscard]] const std::vector<std::string>& memory_categories() const { return memory_categories_; }
-    [[nodiscard]] std::int64_t memory_capacity() const { return memory_capacity_; }  // bytes; 0: unknown
+    // Bytes that a rank (index into ranks()) may hold; 0: unknown. Ranks differ where devices are mixed.
+    [[nodiscard]] std::int64_t memory_capacity(std::size_t rank) const;
 
     // Our own traces: the report behind it; null for foreign ones.
     [[nodiscard]] const Trace* source() const { return source_.get(); }

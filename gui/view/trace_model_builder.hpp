@@ -57,6 +57,10 @@ class TraceModelBuilder {
     void memory(std::uint32_t file, std::int64_t process, SimTime time, std::string_view category,
                 std::int64_t bytes);
     void step_end(SimTime time) { step_ends_.push_back(time); }
+    // Everything of a file that has been added so far, later by `by`.
+    void shift_file(std::uint32_t file, SimTime by);
+    // Shifts the files whose collectives end at other times than those of file 0, with a warning each.
+    void align_files(std::uint32_t files);
     void warn(std::string warning) { warnings_.push_back(std::move(warning)); }
     [[nodiscard]] std::size_t size() const;
 

@@ -22,9 +22,10 @@ struct Part {
     double TimeBreakdown::*seconds;
     TaskKind kind;  // whose colour and pattern it has
     bool pale = false;
+    Qt::BrushStyle hatch = Qt::NoBrush;  // instead of the kind's pattern
 };
 
-// Copies on the device take no time of their own: their kind stands for the bubble, in the ground's grey.
+// Copies on the device take no time of their own: their kind stands for waiting, in the ground's grey.
 constexpr TaskKind kIdle = TaskKind::Memory;
 constexpr std::array kParts = {
     Part{"forward", &TimeBreakdown::forward, TaskKind::Forward},
@@ -34,13 +35,13 @@ constexpr std::array kParts = {
     Part{"exposed tp", &TimeBreakdown::exposed_tp, TaskKind::TensorParallel},
     Part{"exposed dp", &TimeBreakdown::exposed_dp, TaskKind::DataParallel},
     Part{"exposed pp", &TimeBreakdown::exposed_pp, TaskKind::PipelineTransfer},
-    Part{"exposed cp", &TimeBreakdown::exposed_cp, TaskKind::TensorParallel, /*pale=*/true},
+    Part{"exposed cp", &TimeBreakdown::exposed_cp, TaskKind::Annotation, /*pale=*/false, Qt::CrossPattern},
     Part{"exposed ep", &TimeBreakdown::exposed_ep, TaskKind::ExpertParallel},
     Part{"offload", &TimeBreakdown::exposed_offload, TaskKind::PipelineTransfer, /*pale=*/true},
     Part{"slowed", &TimeBreakdown::slowed, TaskKind::DataParallel, /*pale=*/true},
     Part{"stash", &TimeBreakdown::stash, TaskKind::Optimizer, /*pale=*/true},
     Part{"host", &TimeBreakdown::host, TaskKind::Host},
-    Part{"bubble", &TimeBreakdown::bubble, kIdle},
+    Part{"waiting for other ranks", &TimeBreakdown::bubble, kIdle},
 };
 
 // The timeline's patterns as brushes; its bars along an edge need none beside solid colours.
@@ -94,7 +95,9 @@ QString BreakdownBars::description(std::size_t index) const {
             text +=
                 QString("\n%1: %2")
                     .arg(part.name, QString::fromStdString(format_duration(rank.breakdown.*part.seconds)));
-    return text;
+    return text + tr("\nbubble: %1 of the step idle, whatever it waits for: other ranks, exposed pipeline "
+                     "transfers and gradients, the host")
+                      .arg(QString::fromStdString(format_percent(rank.bubble_fraction)));
 }
 
 void BreakdownBars::choose(std::size_t index) {
@@ -164,8 +167,8 @@ void BreakdownBars::paint(QPainter& painter, const QSizeF& size) const {
         const KindStyle& look = style.of(part.kind);
         painter.fillRect(box, QColor::fromRgb(part.pale ? look.pale : look.fill));
         // Communication is hatched, so that colour is not all that tells it from computing.
-        if (const Qt::BrushStyle pattern = brush_of(look.pattern); pattern != Qt::NoBrush)
-            painter.fillRect(box, QBrush(QColor::fromRgb(look.dark), pattern));
+        const Qt::BrushStyle pattern = part.hatch != Qt::NoBrush ? part.hatch : brush_of(look.pattern);
+        if (pattern != Qt::NoBrush) painter.fillRect(box, QBrush(QColor::fromRgb(look.dark), pattern));
     };
     const double line = fontMetrics().height();
     place_legend(size.width(), [&](const Part& part, double x, double y) {

@@ -1,7 +1,6 @@
 #include "gui/widgets/compare_panel.hpp"
 
 #include <QComboBox>
-#include <QFileInfo>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPainter>
@@ -136,8 +135,7 @@ void ComparePanel::fill_sides() {
         box->clear();
         box->addItem(tr("the selected plan"), kShown);
         for (std::size_t m = 0; m < workbench_.measured().size(); ++m)
-            box->addItem(tr("measured: %1").arg(QFileInfo(workbench_.measured()[m].path).fileName()),
-                         -1 - static_cast<int>(m));
+            box->addItem(tr("measured: %1").arg(workbench_.measured()[m].name()), -1 - static_cast<int>(m));
         for (const PlanEntry& entry : workbench_.plans())
             if (entry.feasible()) box->addItem(QString::fromStdString(plan_name(entry)), entry.id);
         const int at = box->findData(last_[side]);
@@ -216,11 +214,11 @@ void ComparePanel::take(const Compared& compared) {
     const auto& [a, b] = compared.sides;
     // A run warms up in its first step: what is predicted is the steady one.
     const bool against_run = a.measured != b.measured;
-    const auto step_of = [&](const ComparedSide& side) {
-        return !against_run ? -1 : side.model && side.model->step_ends().size() > 1 ? 1 : 0;
+    const auto step_of = [](const ComparedSide& side) {
+        return side.model && side.model->step_ends().size() > 1 ? 1 : 0;
     };
     timelines_->set_traces(a.model, b.model, a.name, b.name, step_of(a), step_of(b));
-    if (against_run) timelines_->show_step();
+    timelines_->show_step();
     if (!compared.errors.empty()) workbench_.report(compared.errors, "compare");
     figures_->set_rows(figure_rows(a.report.get(), b.report.get()));
     std::vector<std::vector<Cell>> fields;
@@ -244,8 +242,9 @@ void ComparePanel::take(const Compared& compared) {
                         QString::fromStdString(format_percent(t.predicted_bubble)),
                         QString::fromStdString(format_percent(t.measured_bubble)),
                         against_run ? tr("A against B") : tr("B against A"));
-        if (t.only_predicted + t.only_measured > 0)
-            text += tr(" · %1 only in A, %2 only in B").arg(t.only_predicted).arg(t.only_measured);
+        // As the timelines below join and count them.
+        const std::int64_t only_a = timelines_->only_in(0), only_b = timelines_->only_in(1);
+        if (only_a + only_b > 0) text += tr(" · %1 tasks only in A, %2 only in B").arg(only_a).arg(only_b);
     } else if (!a.model || !b.model) {
         text = tr("Pin plans (P, Shift+P in the table) or open a measured trace.");
     }

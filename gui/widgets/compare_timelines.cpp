@@ -29,6 +29,14 @@ SimTime begin_of_step(const TraceModel& model, int step) {
 
 }  // namespace
 
+namespace {
+
+struct StepCount {
+    std::int64_t tasks = 0, apart = 0, alone = 0;
+};
+
+}  // namespace
+
 struct CompareTimelines::State {
     TimelineView* views[2] = {nullptr, nullptr};
     QLabel* headings[2] = {nullptr, nullptr};
@@ -48,11 +56,35 @@ struct CompareTimelines::State {
             views[h]->set_time_shift(shifts[h]);
         }
         if (model(0) == nullptr || model(1) == nullptr) return;
+        // One axis: the shorter trace can be left as far as the longer one reaches.
+        for (int h = 0; h < 2; ++h) {
+            const SimTime by = shifts[h] - shifts[1 - h];
+            views[h]->set_least_extent(model(1 - h)->begin() + by, model(1 - h)->end() + by);
+        }
         const int between = std::max(0, steps[1]) - std::max(0, steps[0]);
         difference = tw::difference(*model(0), *model(1), between);
         views[0]->set_differences(difference.first);
         views[1]->set_differences(difference.second);
         follow(0);
+    }
+
+    // Of the step that is shown.
+    [[nodiscard]] int shown_step(int half) const {
+        const int steps_of = std::max<int>(1, static_cast<int>(model(half)->step_ends().size()));
+        return std::clamp(steps[half], 0, steps_of - 1);
+    }
+    [[nodiscard]] StepCount count(int half) const {
+        StepCount counted;
+        const std::vector<float>& d = half == 0 ? difference.first : difference.second;
+        const int step = shown_step(half);
+        for (TaskId task = 0; task < d.size(); ++task) {
+            const TraceEvent* event = model(half)->event(task);
+            if (event == nullptr || event->step != step) continue;
+            ++counted.tasks;
+            counted.alone += std::isnan(d[task]) ? 1 : 0;
+            counted.apart += std::abs(d[task]) > static_cast<float>(tolerance) ? 1 : 0;
+        }
+        return counted;
     }
 
     // A time lies in the same column of pixels in both.
@@ -101,27 +133,21 @@ struct CompareTimelines::State {
         for (int h = 0; h < 2; ++h) {
             QString text = names[h].toHtmlEscaped();
             if (const TraceModel* const m = model(h)) {
-                const int steps_of = std::max<int>(1, static_cast<int>(m->step_ends().size()));
-                const int step = std::clamp(steps[h], 0, steps_of - 1);
+                const int step = shown_step(h);
                 const SimTime end =
                     m->step_ends().empty() ? m->end() : m->step_ends()[static_cast<std::size_t>(step)];
                 text = QStringLiteral("<b>%1</b> · %2 · step %3: %4")
                            .arg(text, text_of(m->origin()).toHtmlEscaped())
                            .arg(step)
                            .arg(text_of(format_sim_time(end - begin_of_step(*m, step), 4)));
-                std::size_t apart = 0, alone = 0;
-                for (const float d : h == 0 ? difference.first : difference.second) {
-                    alone += std::isnan(d) ? 1U : 0U;
-                    apart += std::abs(d) > static_cast<float>(tolerance) ? 1U : 0U;
-                }
                 if (!difference.first.empty()) {
-                    text += QStringLiteral(" · %1 of %2 tasks differ by more than %3 %")
-                                .arg(text_of(format_count(static_cast<std::int64_t>(apart))),
-                                     text_of(format_count(static_cast<std::int64_t>(m->size()))))
+                    const auto [tasks, apart, alone] = count(h);
+                    text += QStringLiteral(" · %1 of its %2 tasks differ by more than %3 %")
+                                .arg(text_of(format_count(apart)), text_of(format_count(tasks)))
                                 .arg(tolerance * 100, 0, 'f', 0);
                     if (alone > 0)
-                        text += QStringLiteral(", %1 are only here (dashed)")
-                                    .arg(text_of(format_count(static_cast<std::int64_t>(alone))));
+                        text +=
+                            QStringLiteral(", %1 are only here (dashed)").arg(text_of(format_count(alone)));
                     const TimelineStyle style = make_timeline_style(views[h]->palette(), views[h]->font());
                     if (apart > 0)
                         text += QStringLiteral(
@@ -208,13 +234,24 @@ void CompareTimelines::align_steps(int first_step, int second_step) {
 }
 
 void CompareTimelines::show_step() {
-    const TraceModel* const model = s_->model(0);
-    if (model == nullptr || model->step_ends().empty()) return;
-    const auto step = std::min<std::size_t>(static_cast<std::size_t>(std::max(0, s_->steps[0])),
-                                            model->step_ends().size() - 1);
-    const SimTime begin = s_->shifts[0], end = model->step_ends()[step];
-    s_->views[0]->set_visible(begin - (end - begin) / 20, end + (end - begin) / 8);
-    s_->follow(0);
+    // The longer of both steps fits.
+    int leader = -1;
+    SimTime longest = 0;
+    for (int h = 0; h < 2; ++h) {
+        const TraceModel* const model = s_->model(h);
+        if (model == nullptr || model->step_ends().empty()) continue;
+        const SimTime length =
+            model->step_ends()[static_cast<std::size_t>(s_->shown_step(h))] - s_->shifts[h];
+        if (length > longest) leader = h, longest = length;
+    }
+    if (leader < 0) return;
+    const SimTime begin = s_->shifts[leader];
+    s_->views[leader]->set_visible(begin - longest / 20, begin + longest + longest / 8);
+    s_->follow(leader);
+}
+
+std::int64_t CompareTimelines::only_in(int half) const {
+    return s_->difference.first.empty() ? 0 : s_->count(half).alone;
 }
 
 void CompareTimelines::set_tolerance(double relative) {

@@ -31,6 +31,8 @@ class CompareTimelines : public QWidget {
     void align_steps(int first_step, int second_step);
     // The aligned step of the first trace fills the width.
     void show_step();
+    // Tasks of the shown step that the other half does not have; 0 where they cannot be told apart.
+    [[nodiscard]] std::int64_t only_in(int half) const;
     void set_tolerance(double relative);  // a larger difference is outlined; 0.10 at first
     void set_locked(bool locked);         // one time axis for both; true at first
     [[nodiscard]] bool locked() const;

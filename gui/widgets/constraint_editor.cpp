@@ -10,41 +10,10 @@
 
 #include "gui/app/workbench.hpp"
 #include "gui/widgets/theme.hpp"
+#include "gui/worker/fix_edit.hpp"
 #include "gui/worker/plan_fields.hpp"
 
 namespace tw::gui {
-namespace {
-
-// The choices of a spec by key: "tp=4|8,sp=on" -> {tp: "4|8", sp: "on"}.
-std::map<std::string, std::string> parts_of(const std::string& spec) {
-    std::map<std::string, std::string> parts;
-    for (const QString& item : QString::fromStdString(spec).split(',', Qt::SkipEmptyParts)) {
-        const auto equals = item.indexOf('=');
-        if (equals > 0) parts[item.left(equals).toStdString()] = item.mid(equals + 1).toStdString();
-    }
-    return parts;
-}
-
-std::string spec_of(const std::map<std::string, std::string>& parts) {
-    std::string spec;
-    for (const char* key : constraint_keys())
-        if (const auto part = parts.find(key); part != parts.end() && !part->second.empty())
-            spec += (spec.empty() ? "" : ",") + part->first + "=" + part->second;
-    return spec;
-}
-
-bool allows(const std::string& choice, const std::string& value) {
-    for (const QString& word : QString::fromStdString(choice).split('|')) {
-        if (word.toStdString() == value) return true;
-        const auto dots = word.indexOf("..");
-        if (dots <= 0) continue;
-        const int number = QString::fromStdString(value).toInt();
-        if (number >= word.left(dots).toInt() && number <= word.mid(dots + 2).toInt()) return true;
-    }
-    return false;
-}
-
-}  // namespace
 
 ConstraintEditor::ConstraintEditor(Workbench& workbench, QWidget* parent)
     : QWidget(parent), workbench_(workbench) {
@@ -101,7 +70,7 @@ void ConstraintEditor::follow() {
     QPalette palette = wrong_->palette();
     palette.setColor(QPalette::WindowText, tones(this->palette()).bad);
     wrong_->setPalette(palette);
-    const auto parts = parts_of(spec);
+    const auto parts = fix_choices(spec);
     for (const auto& [key, button] : buttons_) {
         const auto part = parts.find(key);
         QFont font = button->font();
@@ -117,7 +86,7 @@ void ConstraintEditor::fill_menu(const std::string& key) {
     QMenu* menu = buttons_.at(key)->menu();
     menu->clear();
     auto* any = menu->addAction(tr("any"), this, [this, key] { toggle(key, "", false); });
-    const auto parts = parts_of(workbench_.setup().fix);
+    const auto parts = fix_choices(workbench_.setup().fix);
     const auto part = parts.find(key);
     any->setCheckable(true);
     any->setChecked(part == parts.end());
@@ -130,30 +99,23 @@ void ConstraintEditor::fill_menu(const std::string& key) {
          constraint_values(*workbench_.study(), workbench_.setup().global_batch, key)) {
         auto* action = menu->addAction(QString::fromStdString(value));
         action->setCheckable(true);
-        action->setChecked(part != parts.end() && allows(part->second, value));
+        action->setChecked(part != parts.end() && fix_allows(part->second, value));
         connect(action, &QAction::triggered, this, [this, key, value](bool on) { toggle(key, value, on); });
     }
 }
 
 void ConstraintEditor::toggle(const std::string& key, const std::string& value, bool on) {
     Setup setup = workbench_.setup();
-    auto parts = parts_of(setup.fix);
-    std::string choice;
-    if (!value.empty() && workbench_.study()) {
-        const auto before = parts.find(key);
-        for (const std::string& legal : constraint_values(*workbench_.study(), setup.global_batch, key)) {
-            const bool was = before != parts.end() && allows(before->second, legal);
-            if (legal == value ? on : was) choice += (choice.empty() ? "" : "|") + legal;
-        }
-    }
-    parts[key] = choice;
-    setup.fix = spec_of(parts);
+    const std::vector<std::string> legal =
+        workbench_.study() ? constraint_values(*workbench_.study(), setup.global_batch, key)
+                           : std::vector<std::string>{};
+    setup.fix = toggled_fix(setup.fix, key, value, on, legal);
     workbench_.edit_setup(setup, tr("Constraint on %1").arg(key.c_str()));
 }
 
 void ConstraintEditor::typed() {
     Setup setup = workbench_.setup();
-    setup.fix = spec_->text().trimmed().toStdString();
+    setup.fix = typed_fix(spec_->text().toStdString());
     workbench_.edit_setup(setup, tr("Constraints"));
 }
 

@@ -93,10 +93,30 @@ std::optional<std::size_t> MemoryScene::row_at(double y) const {
     return row < shown.size() ? std::optional(row) : std::nullopt;
 }
 
+double MemoryScene::device_memory(std::size_t rank) const {
+    return static_cast<double>(model->memory_capacity(rank)) / (1 - headroom);
+}
+
 double MemoryScene::scale() const {
-    const auto capacity = static_cast<double>(model == nullptr ? 0 : model->memory_capacity());
+    double capacity = 0;
+    for (const std::size_t rank : shown)
+        if (static_cast<double>(curves[rank].peak().bytes) > 0.3 * device_memory(rank))
+            capacity = std::max(capacity, device_memory(rank));
     const auto peak = static_cast<double>(std::max<std::int64_t>(1, most));
-    return capacity > 0 && peak > 0.3 * capacity ? std::max(capacity * 1.06, peak * 1.08) : peak * 1.15;
+    return capacity > 0 ? std::max(capacity * 1.06, peak * 1.08) : peak * 1.15;
+}
+
+QString MemoryScene::headroom_text(std::size_t rank) const {
+    const QString usable = bytes_text(model->memory_capacity(rank));
+    return headroom > 0
+               ? QStringLiteral("%1 usable, %2 left free").arg(usable, text_of(format_percent(headroom)))
+               : QStringLiteral("capacity ") + usable;
+}
+
+bool MemoryScene::one_capacity() const {
+    return std::all_of(shown.begin(), shown.end(), [&](std::size_t rank) {
+        return model->memory_capacity(rank) == model->memory_capacity(shown.front());
+    });
 }
 
 void MemoryScene::paint_name(QPainter& painter, std::size_t row, const QRectF& rect) const {
@@ -118,14 +138,13 @@ void MemoryScene::paint_name(QPainter& painter, std::size_t row, const QRectF& r
         y += small.height() + 2;
         painter.drawText(QPointF(8, y), small.elidedText(QStringLiteral("peak ") + bytes_text(peak.bytes),
                                                          Qt::ElideRight, left - 16));
-        if (model->memory_capacity() > 0) {
-            const double share =
-                static_cast<double>(peak.bytes) / static_cast<double>(model->memory_capacity());
+        if (const std::int64_t capacity = model->memory_capacity(rank); capacity > 0) {
+            const double share = static_cast<double>(peak.bytes) / static_cast<double>(capacity);
             painter.setPen(share > 1 ? style.alarm : style.faint);
             y += small.height();
-            painter.drawText(QPointF(8, y),
-                             QStringLiteral("%1 of %2")
-                                 .arg(text_of(format_percent(share)), bytes_text(model->memory_capacity())));
+            painter.drawText(
+                QPointF(8, y),
+                QStringLiteral("%1 of %2").arg(text_of(format_percent(share)), bytes_text(capacity)));
         }
     }
     if (focused && current && *current == rank) {
@@ -152,6 +171,7 @@ void MemoryScene::paint_curve(QPainter& painter, std::size_t row, const QRectF& 
         std::size_t from = 0;
         while (from < columns.size()) {
             const auto bytes_at = [&](std::size_t x) {
+                if (columns[x] == MemoryCurve::kNoSample) return 0.0;
                 const auto& bytes = curve.samples()[columns[x]].bytes;
                 return c < bytes.size() ? static_cast<double>(std::max<std::int64_t>(0, bytes[c])) : 0.0;
             };
@@ -179,12 +199,20 @@ void MemoryScene::paint_curve(QPainter& painter, std::size_t row, const QRectF& 
     }
     painter.setFont(style.small_font);
     const QFontMetricsF metrics(style.small_font);
-    const auto capacity = static_cast<double>(model->memory_capacity());
+    const std::size_t rank = shown[row];
+    const auto capacity = static_cast<double>(model->memory_capacity(rank));
+    const auto across = [&](double bytes, double width) {
+        painter.setPen(QPen(style.alarm, width, Qt::DashLine));
+        painter.drawLine(QPointF(inner.left(), y_of(bytes)), QPointF(inner.right(), y_of(bytes)));
+    };
     if (capacity > 0 && capacity < scale()) {
-        painter.setPen(QPen(style.alarm, 1.5, Qt::DashLine));
-        painter.drawLine(QPointF(inner.left(), y_of(capacity)), QPointF(inner.right(), y_of(capacity)));
-        if (row == 0) {
-            const QString text = QStringLiteral("capacity ") + bytes_text(model->memory_capacity());
+        across(device_memory(rank), 1.5);
+        if (headroom > 0) across(capacity, 0.75);
+        if (row == 0 || !one_capacity()) {
+            const QString text =
+                headroom > 0 ? QStringLiteral("device %1; %2")
+                                   .arg(text_of(format_bytes(device_memory(rank))), headroom_text(rank))
+                             : headroom_text(rank);
             painter.setPen(style.alarm);
             const double width = metrics.horizontalAdvance(text);
             const QRectF tag(inner.right() - width - 8, y_of(capacity) + 2, width + 4, metrics.height());
@@ -219,7 +247,8 @@ void MemoryScene::paint_curve(QPainter& painter, std::size_t row, const QRectF& 
         if (at < inner.left() || at > inner.right()) return;
         painter.setPen(QPen(style.ink, 1, Qt::DotLine));
         painter.drawLine(QPointF(at, rect.top()), QPointF(at, rect.bottom()));
-        const QString text = bytes_text(curve.total(curve.sample_at(*cursor)));
+        const QString text = curve.begun(*cursor) ? bytes_text(curve.total(curve.sample_at(*cursor)))
+                                                  : QStringLiteral("not recorded yet");
         const double width = metrics.horizontalAdvance(text) + 6;
         const double tag_x = at + 4 + width > inner.right() ? at - 4 - width : at + 4;
         const QRectF tag(tag_x, inner.bottom() - metrics.height() - 1, width, metrics.height());
@@ -254,15 +283,20 @@ void MemoryScene::paint_bar(QPainter& painter, std::size_t row, const QRectF& re
         }
         x += width;
     }
-    painter.setPen(curve.peak().bytes > model->memory_capacity() && model->memory_capacity() > 0 ? style.alarm
-                                                                                                 : style.ink);
+    const std::size_t rank = shown[row];
+    const auto capacity = static_cast<double>(model->memory_capacity(rank));
+    painter.setPen(capacity > 0 && static_cast<double>(curve.peak().bytes) > capacity ? style.alarm
+                                                                                      : style.ink);
     painter.drawText(QPointF(x + 6, inner.center().y() + metrics.ascent() / 2 - 1),
                      bytes_text(curve.peak().bytes));
-    const auto capacity = static_cast<double>(model->memory_capacity());
-    if (capacity > 0 && capacity < scale()) {
-        const double at = inner.left() + capacity * per_byte;
-        painter.setPen(QPen(style.alarm, 1.5, Qt::DashLine));
+    const auto down = [&](double bytes, double width) {
+        const double at = inner.left() + bytes * per_byte;
+        painter.setPen(QPen(style.alarm, width, Qt::DashLine));
         painter.drawLine(QPointF(at, rect.top()), QPointF(at, rect.bottom()));
+    };
+    if (capacity > 0 && capacity < scale()) {
+        down(device_memory(rank), 1.5);
+        if (headroom > 0) down(capacity, 0.75);
     }
 }
 
@@ -291,13 +325,13 @@ void MemoryScene::paint_axis(QPainter& painter) const {
         }
         painter.setClipping(false);
     }
-    if (bars && model->memory_capacity() > 0) {
+    if (bars && !shown.empty() && model->memory_capacity(shown.front()) > 0) {
         painter.setPen(style.alarm);
-        const bool beyond = static_cast<double>(model->memory_capacity()) >= scale();
+        const bool beyond = static_cast<double>(model->memory_capacity(shown.front())) >= scale();
         painter.drawText(QRectF(left + 8, 0, size.width() - left - 16, top),
                          Qt::AlignVCenter | Qt::AlignRight,
-                         QStringLiteral("capacity %1%2")
-                             .arg(bytes_text(model->memory_capacity()), beyond ? " (beyond the scale)" : ""));
+                         one_capacity() ? headroom_text(shown.front()) + (beyond ? " (beyond the scale)" : "")
+                                        : QStringLiteral("capacity of each rank's device"));
     }
     painter.setPen(QPen(style.grid, 1));
     painter.drawLine(QPointF(0, top - 0.5), QPointF(size.width(), top - 0.5));
@@ -313,7 +347,7 @@ void MemoryScene::paint_legend(QPainter& painter) const {
     const QFontMetricsF metrics(style.small_font);
     double x = 8;
     for (std::size_t position = 0; position < used.size(); ++position) {
-        const QString name = text_of(model->memory_categories()[used[position]]);
+        const QString name = text_of(category_title(model->memory_categories()[used[position]]));
         const double width = metrics.horizontalAdvance(name);
         if (x + width + 22 > strip.right()) {
             painter.setPen(style.faint);

@@ -3,6 +3,7 @@
 
 #include <QRectF>
 #include <QSizeF>
+#include <QString>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -22,6 +23,7 @@ struct MemoryScene {
     std::vector<std::size_t> shown;   // ranks with samples, in the model's order
     std::vector<std::size_t> used;    // categories that are ever more than 0
     std::int64_t most = 0;            // largest peak of those shown
+    double headroom = 0;              // share of a device's memory beyond the capacity, left free
     bool bars = false;
     TimeWindow window;
     double scroll = 0;
@@ -41,9 +43,12 @@ struct MemoryScene {
     [[nodiscard]] std::optional<std::size_t> row_at(double y) const;
     // Bytes at the top of the scale: capacity, or the peaks where they are far below it.
     [[nodiscard]] double scale() const;
+    [[nodiscard]] double device_memory(std::size_t rank) const;  // bytes: the capacity and the headroom
     void paint(QPainter& painter) const;
 
   private:
+    [[nodiscard]] QString headroom_text(std::size_t rank) const;
+    [[nodiscard]] bool one_capacity() const;  // of all that are shown
     void paint_curve(QPainter& painter, std::size_t row, const QRectF& rect) const;
     void paint_bar(QPainter& painter, std::size_t row, const QRectF& rect) const;
     void paint_name(QPainter& painter, std::size_t row, const QRectF& rect) const;

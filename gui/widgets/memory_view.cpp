@@ -112,6 +112,7 @@ struct MemoryView::State {
                 out += text_of(line).toHtmlEscaped() + "<br>";
             return out;
         }
+        if (!curve.begun(time)) return MemoryView::tr("not recorded yet");
         const std::size_t at = curve.sample_at(time);
         const MemorySample& sample = curve.samples()[at];
         out = QStringLiteral("<b>%1: %2</b><table>")
@@ -120,7 +121,7 @@ struct MemoryView::State {
         for (auto c = scene.used.rbegin(); c != scene.used.rend(); ++c) {
             if (*c >= sample.bytes.size() || sample.bytes[*c] <= 0) continue;
             out += QStringLiteral("<tr><td style='padding-right:10px'>%1</td><td align=right>%2</td></tr>")
-                       .arg(text_of(scene.model->memory_categories()[*c]).toHtmlEscaped(),
+                       .arg(text_of(category_title(scene.model->memory_categories()[*c])).toHtmlEscaped(),
                             text_of(format_bytes(static_cast<double>(sample.bytes[*c]))));
         }
         return out + "</table>";
@@ -153,6 +154,11 @@ void MemoryView::set_trace(std::shared_ptr<const TraceModel> trace, bool keep_st
     if (!keep_state) s_->scene.scroll = 0;
     s_->set_window(keep_state ? kept : s_->limits().fit(s_->scene.window.width), false);
     s_->set_scroll(s_->scene.scroll);
+}
+
+void MemoryView::set_headroom(double share) {
+    s_->scene.headroom = share;
+    viewport()->update();
 }
 
 void MemoryView::set_empty_text(const QString& text) {

@@ -27,6 +27,8 @@ class MemoryView : public QAbstractScrollArea {
     ~MemoryView() override;
 
     void set_trace(std::shared_ptr<const TraceModel> trace, bool keep_state = false);
+    // Of a device's memory, what the trace's capacity leaves free: a line of its own.
+    void set_headroom(double share);
     void set_empty_text(const QString& text);
     void set_mode(Mode mode);
     [[nodiscard]] Mode mode() const;

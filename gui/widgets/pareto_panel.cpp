@@ -85,6 +85,11 @@ ParetoPanel::ParetoPanel(Workbench& workbench, const ActionSet& actions, QWidget
     connect(plot_, &Plot::key_selected, &workbench, [&workbench](int id) { workbench.select(id); });
     connect(&workbench, &Workbench::plans_changed, this, [this] { follow(false); });
     connect(&workbench, &Workbench::plan_updated, this, [this] { follow(true); });
+    connect(&workbench, &Workbench::search_changed, this, [this] {
+        const bool ended = !workbench_.searching() && !workbench_.search_text().isEmpty();
+        plot_->set_empty_text(ended ? tr("The search found no plan that can run.")
+                                    : tr("Plans appear here while the search runs."));
+    });
     connect(&workbench, &Workbench::shown_changed, this,
             [this] { plot_->select_key(workbench_.shown().id > 0 ? workbench_.shown().id : -1); });
 }

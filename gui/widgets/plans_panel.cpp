@@ -6,6 +6,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
+#include <algorithm>
 
 #include "gui/actions.hpp"
 #include "gui/app/workbench.hpp"
@@ -43,10 +44,10 @@ PlansPanel::PlansPanel(Workbench& workbench, const ActionSet& actions, QWidget* 
     bar->addWidget(filter_text_, 1);
     bar->addWidget(infeasible_);
     bar->addWidget(status_);
-    empty_ = new QLabel(
-        tr("No plans yet. Choose a model and a cluster, then press F5;\nor drop a plan, a config.json, "
-           "a cluster or a trace here."));
+    empty_ = new QLabel;
     empty_->setAlignment(Qt::AlignCenter);
+    empty_->setWordWrap(true);
+    empty_->setMargin(12);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(0);
@@ -80,6 +81,7 @@ PlansPanel::PlansPanel(Workbench& workbench, const ActionSet& actions, QWidget* 
     });
     connect(&workbench, &Workbench::plan_updated, this, &PlansPanel::fit);
     connect(&workbench, &Workbench::search_changed, this, &PlansPanel::follow_search);
+    connect(&workbench, &Workbench::problems_changed, this, &PlansPanel::follow_search);
     follow_search();
 }
 
@@ -126,12 +128,33 @@ void PlansPanel::follow_selection() {
 }
 
 void PlansPanel::follow_search() {
-    const bool none = model_->rowCount() == 0;
-    empty_->setVisible(none);
-    table_->setVisible(!none);
+    const bool none = model_->rowCount() == 0, hidden = filter_->rowCount() == 0;
+    empty_->setVisible(hidden);
+    empty_->setText(why_empty());
+    table_->setVisible(!hidden);
     QString text = tr("%1 of %2").arg(filter_->rowCount()).arg(model_->rowCount());
     if (workbench_.searching()) text += tr(" · searching");
     status_->setText(none ? QString() : text);
+}
+
+// What stands where no row does.
+QString PlansPanel::why_empty() const {
+    const auto& plans = workbench_.plans();
+    if (workbench_.searching()) return tr("Searching…");
+    if (std::ranges::any_of(plans, [](const PlanEntry& entry) { return entry.feasible(); }))
+        return tr("No plan matches the filter.");
+    const QString infeasible =
+        plans.empty() ? QString() : tr("\n\nI lists plans that cannot run, nearest to fit first.");
+    QStringList reasons;
+    for (const Problem& problem : workbench_.problems())
+        if (problem.where == "search" || problem.where.startsWith("search:")) reasons.append(problem.message);
+    if (!reasons.isEmpty()) return tr("No plan fits.\n\n%1").arg(reasons.join("\n")) + infeasible;
+    if (!plans.empty()) return tr("No plan can run.") + infeasible;
+    if (!workbench_.search_text().isEmpty())
+        return tr("The search ended without a plan: %1.").arg(workbench_.search_text());
+    return tr(
+        "No plans yet. Choose a model and a cluster, then press F5;\nor drop a plan, a config.json, "
+        "a cluster or a trace here.");
 }
 
 bool PlansPanel::perform(std::string_view id) {

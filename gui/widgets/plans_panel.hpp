@@ -31,6 +31,7 @@ class PlansPanel : public Panel {
     void follow_selection();
     void select_current();
     void follow_search();
+    [[nodiscard]] QString why_empty() const;
     void fit();
     [[nodiscard]] int current_id() const;
 

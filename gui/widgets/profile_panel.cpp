@@ -6,7 +6,9 @@
 #include <QLabel>
 #include <QListWidget>
 #include <QPainter>
+#include <QPushButton>
 #include <QSplitter>
+#include <algorithm>
 #include <cmath>
 
 #include "base/si_format.hpp"
@@ -54,6 +56,16 @@ PlotSeries samples_of(const ProfileLine& line, int colour, bool residual) {
     return s;
 }
 
+PlotAxis bytes_axis(const ProfileChart& chart) {
+    return {QString::fromStdString(chart.x_title), true,
+            [](double v) { return QString::fromStdString(format_short_count(v)); }};
+}
+
+PlotAxis rate_axis(const ProfileChart& chart) {
+    return {QString::fromStdString(chart.unit), true,
+            [unit = chart.unit](double v) { return QString::fromStdString(format_rate(v, unit)); }};
+}
+
 }  // namespace
 
 ProfilePanel::ProfilePanel(Workbench& workbench, const ActionSet& actions, QWidget* parent)
@@ -84,6 +96,12 @@ ProfilePanel::ProfilePanel(Workbench& workbench, const ActionSet& actions, QWidg
     bar->setSpacing(6);
     bar->addWidget(chart_);
     bar->addWidget(title_, 1);
+    adopt_ = new QPushButton(tr("Use as cluster"));
+    adopt_->setToolTip(
+        tr("Plan with the nodes that this profile holds: they become the cluster of the setup."));
+    adopt_->hide();
+    bar->addWidget(adopt_);
+    connect(adopt_, &QPushButton::clicked, this, &ProfilePanel::use_as_cluster);
     auto* plots = new QSplitter(Qt::Vertical);
     plots->addWidget(curves_);
     plots->addWidget(residuals_);
@@ -154,13 +172,26 @@ void ProfilePanel::choose() {
     const auto row = static_cast<std::size_t>(list_->currentRow());
     const std::size_t shipped = profile_names().size(), opened = workbench_.profiles().size();
     if (row >= shipped + opened) return show_import(row - shipped - opened);
-    if (row >= shipped) return show_profile(*workbench_.profiles()[row - shipped].document);
+    if (row >= shipped) {
+        const ProfileDocument& document = *workbench_.profiles()[row - shipped].document;
+        show_profile(document);
+        adopt_->setVisible(document.cluster.has_value());
+        return;
+    }
     const auto document = load_profile_document(profile_names()[row]);
     if (!document) return workbench_.report(document.errors(), "profile");
     show_profile(*document);
 }
 
+void ProfilePanel::use_as_cluster() {
+    const auto row = static_cast<std::size_t>(std::max(0, list_->currentRow()));
+    const std::size_t shipped = profile_names().size();
+    if (row < shipped || row >= shipped + workbench_.profiles().size()) return;
+    workbench_.use_as_cluster(workbench_.profiles()[row - shipped]);
+}
+
 void ProfilePanel::show_profile(const ProfileDocument& document) {
+    adopt_->hide();
     charts_ = profile_charts(document);
     title_->setText(QString("%1: %2").arg(QString::fromStdString(document.profile.name),
                                           QString::fromStdString(document.profile.description)));
@@ -199,12 +230,9 @@ void ProfilePanel::show_chart() {
               line.scaled ? Tone::Warning : Tone::Faint,
               QString::fromStdString(line.source)}});
     }
-    PlotAxis x{QString::fromStdString(chart.x_title), true,
-               [](double v) { return QString::fromStdString(format_short_count(v)); }};
-    PlotAxis y{QString::fromStdString(chart.unit), true,
-               [unit = chart.unit](double v) { return QString::fromStdString(format_rate(v, unit)); }};
+    const PlotAxis x = bytes_axis(chart);
     curves_->set_empty_text(tr("Not in this profile."));
-    curves_->show_series(std::move(curves), x, std::move(y));
+    curves_->show_series(std::move(curves), x, rate_axis(chart));
     residuals_->setVisible(chart.has_samples());
     residuals_->show_series(std::move(residuals), x, {tr("measured / predicted, ln %"), false, {}});
     facts_->set_columns(
@@ -218,12 +246,30 @@ void ProfilePanel::show_chart() {
 }
 
 void ProfilePanel::show_import(std::size_t index) {
-    const DocumentSummary& summary = workbench_.imported()[index].summary;
+    const Imported& imported = workbench_.imported()[index];
+    const DocumentSummary& summary = imported.summary;
     charts_.clear();
+    chart_->clear();
     chart_->setEnabled(false);
+    adopt_->hide();
     title_->setText(QString::fromStdString(summary.kind + ": " + summary.title));
     curves_->set_empty_text(tr("No curves: what this file says is in the table."));
-    curves_->show_series({}, {}, {});
+    std::vector<PlotSeries> curves;
+    ProfileChart chart;
+    if (summary.kind.starts_with("nccl-tests")) {
+        if (const auto logs = parse_nccl_tests_all(imported.text, imported.path.toStdString())) {
+            chart = log_chart(*logs);
+            for (std::size_t i = 0; i < chart.lines.size(); ++i) {
+                curves.push_back(curve_of(chart.lines[i], static_cast<int>(i)));
+                curves.back().points = true;
+            }
+        }
+    }
+    if (curves.empty()) {
+        curves_->show_series({}, {}, {});
+    } else {
+        curves_->show_series(std::move(curves), bytes_axis(chart), rate_axis(chart));
+    }
     residuals_->hide();
     facts_->set_columns({{tr("Fact")}, {tr("Value")}});
     std::vector<std::vector<Cell>> rows;

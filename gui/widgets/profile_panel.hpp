@@ -9,6 +9,7 @@
 class QComboBox;
 class QLabel;
 class QListWidget;
+class QPushButton;
 
 namespace tw {
 struct ProfileDocument;
@@ -42,6 +43,7 @@ class ProfilePanel : public Panel {
     void choose();  // the list's current row
     void show_profile(const ProfileDocument& document);
     void show_chart();
+    void use_as_cluster();
     void show_import(std::size_t index);
     void follow_study();
 
@@ -49,6 +51,7 @@ class ProfilePanel : public Panel {
     QListWidget* list_ = nullptr;
     QComboBox* chart_ = nullptr;
     QLabel* title_ = nullptr;
+    QPushButton* adopt_ = nullptr;
     Plot *curves_ = nullptr, *residuals_ = nullptr;
     ValueTable* facts_ = nullptr;
     TableView* table_ = nullptr;

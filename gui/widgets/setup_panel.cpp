@@ -17,6 +17,7 @@
 #include "gui/widgets/constraint_editor.hpp"
 #include "gui/worker/study.hpp"
 #include "models/load_model.hpp"
+#include "plan/check_plan.hpp"
 
 namespace tw::gui {
 namespace {
@@ -80,6 +81,9 @@ SetupPanel::SetupPanel(Workbench& workbench, QWidget* parent)
     optimizer_ = choice(tr("Optimizer"), texts(optimizer_names()), false);
     objective_ = choice(tr("Objective"), {"time", "memory", "money", "pareto"}, false);
     objective_->setToolTip(tr("What the best plan has least of; pareto: plans that no other beats in all."));
+    framework_ = choice(tr("Framework"), texts(target_framework_names()), false);
+    framework_->setToolTip(
+        tr("Only plans that it can run, under its own rules: the --for of the command line."));
     headroom_ = new QDoubleSpinBox;
     headroom_->setAccessibleName(tr("Headroom, percent of memory"));
     headroom_->setRange(0, 90);
@@ -88,10 +92,11 @@ SetupPanel::SetupPanel(Workbench& workbench, QWidget* parent)
     headroom_->setKeyboardTracking(false);
     headroom_->setToolTip(tr("Memory of every device to leave free: predictions err by a few percent."));
     top_ = number(tr("Plans to answer with"), 1, 1000);
-    const std::pair<const char*, QWidget*> fields[] = {
-        {"model", model_},         {"cluster", cluster_},     {"devices", devices_},
-        {"batch", batch_},         {"seq_len", seq_len_},     {"precision", precision_},
-        {"optimizer", optimizer_}, {"objective", objective_}, {"headroom", headroom_}};
+    const std::pair<const char*, QWidget*> fields[] = {{"model", model_},         {"cluster", cluster_},
+                                                       {"devices", devices_},     {"batch", batch_},
+                                                       {"seq_len", seq_len_},     {"precision", precision_},
+                                                       {"optimizer", optimizer_}, {"objective", objective_},
+                                                       {"headroom", headroom_},   {"framework", framework_}};
     for (const auto& [key, widget] : fields)
         widget->setObjectName(key);
     constraints_ = new ConstraintEditor(workbench);
@@ -134,14 +139,13 @@ SetupPanel::SetupPanel(Workbench& workbench, QWidget* parent)
     pair(tr("&Batch"), batch_, tr("Se&q."), seq_len_);
     pair(tr("P&recision"), precision_, tr("O&ptim."), optimizer_);
     pair(tr("&Objective"), objective_, tr("&Headroom"), headroom_);
+    pair(tr("&For"), framework_, tr("Pla&ns"), top_);
     grid->addWidget(facts_, row++, 0, 1, 4);
     grid->addWidget(constraints_, row++, 0, 1, 4);
-    label(tr("Plans"), top_, 0);
-    grid->addWidget(top_, row, 1);
     auto* buttons = new QHBoxLayout;
     buttons->addWidget(find_, 1);
     buttons->addWidget(cancel_, 1);
-    grid->addLayout(buttons, row++, 2, 1, 2);
+    grid->addLayout(buttons, row++, 0, 1, 4);
     grid->addWidget(progress_, row++, 0, 1, 4);
     grid->setRowStretch(row, 1);
     fill_scrolling(content);
@@ -153,7 +157,7 @@ SetupPanel::SetupPanel(Workbench& workbench, QWidget* parent)
     for (QSpinBox* box : {devices_, batch_, seq_len_, top_})
         connect(box, &QSpinBox::valueChanged, this, &SetupPanel::edited);
     connect(headroom_, &QDoubleSpinBox::valueChanged, this, &SetupPanel::edited);
-    for (QComboBox* box : {precision_, optimizer_, objective_})
+    for (QComboBox* box : {precision_, optimizer_, objective_, framework_})
         connect(box, &QComboBox::activated, this, &SetupPanel::edited);
     connect(find_, &QPushButton::clicked, &workbench, &Workbench::start_search);
     connect(cancel_, &QPushButton::clicked, &workbench, &Workbench::cancel);
@@ -186,6 +190,7 @@ void SetupPanel::follow() {
         setup.precision.empty() ? 0 : precision_->findText(QString::fromStdString(setup.precision)));
     optimizer_->setCurrentText(QString::fromStdString(setup.optimizer));
     objective_->setCurrentText(QString::fromStdString(setup.objective));
+    framework_->setCurrentText(QString::fromStdString(setup.framework));
     headroom_->setValue(setup.headroom_percent);
     top_->setValue(setup.top);
     filling_ = false;
@@ -214,6 +219,7 @@ void SetupPanel::edited() {
     setup.precision = precision_->currentIndex() == 0 ? "" : precision_->currentText().toStdString();
     setup.optimizer = optimizer_->currentText().toStdString();
     setup.objective = objective_->currentText().toStdString();
+    setup.framework = framework_->currentText().toStdString();
     setup.headroom_percent = headroom_->value();
     setup.top = top_->value();
     workbench_.edit_setup(setup, tr("Edit model and cluster"));
@@ -229,7 +235,7 @@ void SetupPanel::describe_study() {
     const LayerGraph& graph = study->document.graph;
     const Cluster& cluster = study->document.cluster;
     facts_->setText(
-        tr("%1 parameters, %2 blocks, %3 %4 a step · %5 × %6 on %7 nodes")
+        tr("%1 parameters, %2 blocks, %3 %4 a step · %5")
             .arg(QString::fromStdString(format_short_count(static_cast<double>(graph.parameters()))))
             .arg(graph.blocks)
             .arg(QString::fromStdString(format_short_count(
@@ -238,9 +244,7 @@ void SetupPanel::describe_study() {
                                     : workbench_.setup().seq_len > 0 ? workbench_.setup().seq_len
                                                                      : graph.default_seq_len))))
             .arg(graph.counts_tokens ? tr("tokens") : tr("images"))
-            .arg(cluster.devices())
-            .arg(QString::fromStdString(cluster.groups.front().device.name))
-            .arg(cluster.nodes()));
+            .arg(QString::fromStdString(devices_text(cluster))));
 }
 
 void SetupPanel::follow_search() {

@@ -31,7 +31,7 @@ class SetupPanel : public Panel {
 
     Workbench& workbench_;
     QComboBox *model_ = nullptr, *cluster_ = nullptr, *precision_ = nullptr, *optimizer_ = nullptr,
-              *objective_ = nullptr;
+              *objective_ = nullptr, *framework_ = nullptr;
     QSpinBox *devices_ = nullptr, *batch_ = nullptr, *seq_len_ = nullptr, *top_ = nullptr;
     QDoubleSpinBox* headroom_ = nullptr;
     ConstraintEditor* constraints_ = nullptr;

@@ -24,7 +24,12 @@ QString text_of(std::string_view text) {
 
 TimeLimits TimelineView::State::limits() const {
     if (model() == nullptr) return {};
-    return {model()->begin(), model()->end()};
+    TimeLimits limits{model()->begin(), model()->end()};
+    if (least_extent) {
+        limits.begin = std::min(limits.begin, least_extent->first);
+        limits.end = std::max(limits.end, least_extent->second);
+    }
+    return limits;
 }
 
 void TimelineView::State::dirty() {
@@ -119,6 +124,10 @@ void TimelineView::State::relayout() {
     const std::size_t step = std::max<std::size_t>(1, scene.layout.rows.size() / 256);
     for (std::size_t i = 0; i < scene.layout.rows.size(); i += step) {
         const TrackRow& row = scene.layout.rows[i];
+        if (row.track.kind == TrackKind::Node)
+            widest =
+                std::max(widest, metrics.horizontalAdvance(text_of(model()->nodes()[row.track.index].name) +
+                                                           QStringLiteral(" 100 ranks")));
         if (row.track.kind == TrackKind::Rank)
             widest =
                 std::max(widest, metrics.horizontalAdvance(text_of(model()->ranks()[row.track.index].name)));

@@ -7,6 +7,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "gui/view/task_search.hpp"
 #include "gui/widgets/prompt_bar.hpp"
@@ -28,7 +30,8 @@ struct TimelineView::State {
     TimelineScene scene;
     TrackState tracks;
     QString empty_text;
-    int needed_names_width = 0, least_names_width = 0;  // pixels: of its own names, of a view beside it
+    std::optional<std::pair<SimTime, SimTime>> least_extent;  // of what is beside it on one axis
+    int needed_names_width = 0, least_names_width = 0;        // pixels: of its own names, of a view beside it
     std::vector<float> differences;
 
     QImage image;             // rows and frame, in device pixels

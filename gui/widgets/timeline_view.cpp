@@ -217,6 +217,11 @@ void TimelineView::set_least_names_width(int pixels) {
     s_->relayout();
 }
 
+void TimelineView::set_least_extent(SimTime begin, SimTime end) {
+    s_->least_extent = {begin, end};
+    s_->set_window(s_->scene.window);
+}
+
 void TimelineView::set_search(const QString& text) {
     if (text.isEmpty()) {
         s_->prompt->close_prompt(true);

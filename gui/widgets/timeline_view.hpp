@@ -84,6 +84,8 @@ class TimelineView : public QAbstractScrollArea {
     // What its own names need; views that share an axis take the larger of theirs.
     [[nodiscard]] int needed_names_width() const;
     void set_least_names_width(int pixels);
+    // Times that can be shown even where this trace is shorter: those of a view beside it.
+    void set_least_extent(SimTime begin, SimTime end);
     // The range's sums as TSV, else the selected task's details; empty where there is neither.
     [[nodiscard]] QString text_to_copy() const;
 

@@ -5,6 +5,8 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QSplitter>
+#include <algorithm>
+#include <cmath>
 
 #include "base/si_format.hpp"
 #include "gui/app/workbench.hpp"
@@ -27,9 +29,12 @@ std::vector<std::vector<Cell>> load_rows(const TopologyLoad& load) {
                         {QString("%1 × %2").arg(g.groups).arg(g.size), static_cast<double>(g.size)},
                         {QString::number(g.nodes), static_cast<double>(g.nodes)},
                         {QString::fromStdString(format_bytes(g.bytes)), g.bytes},
-                        share(g.link_load),
-                        share(g.nic_load),
-                        duration_cell(g.exposed_s),
+                        share(g.busiest.link),
+                        share(g.busiest.nic),
+                        std::isnan(g.exposed_s)
+                            ? Cell{QString(), g.exposed_s, Tone::Plain,
+                                   QObject::tr("Together with the row above: one kind of communication")}
+                            : duration_cell(g.exposed_s),
                         {QString::fromStdString(g.algorithm)}});
     return rows;
 }
@@ -41,16 +46,15 @@ TopologyPanel::TopologyPanel(Workbench& workbench, QWidget* parent)
     view_ = new TopologyView;
     kind_ = new QComboBox;
     kind_->setAccessibleName(tr("Kind of group that a click chooses"));
-    kind_->addItems({"tp", "dp", "pp", "cp", "ep"});
     status_ = new QLabel;
     status_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     loads_ = new ValueTable(this);
-    loads_->set_columns({{tr("Kind")},
+    loads_->set_columns({{tr("Kind"), tr("dp: dense gradients, over dp and cp; edp: the experts'")},
                          {tr("Groups"), tr("How many, and how many ranks in each"), {}, true},
                          {tr("Nodes"), tr("That one group spans"), {}, true},
                          {tr("Sent"), tr("By a rank, a step"), "B", true},
-                         {tr("Link"), tr("Mean share of the link inside a node"), "1", true},
-                         {tr("NICs"), tr("Mean share of a node's NICs"), "1", true},
+                         {tr("Link"), tr("Mean share of the links inside the busiest node"), "1", true},
+                         {tr("NICs"), tr("Mean share of the busiest node's NICs"), "1", true},
                          {tr("Exposed"), tr("Not hidden behind computing"), "s", true},
                          {tr("Algorithm")}});
     table_ = new TableView(tr("Groups and the load of links"));
@@ -107,19 +111,41 @@ void TopologyPanel::come_into_view() {
     if (stale_) follow();
 }
 
+// Kinds that the plan has; that which was chosen before stays where it is one of them.
+void TopologyPanel::offer_kinds(const std::vector<std::string>& kinds) {
+    QStringList items;
+    for (const std::string& kind : kinds)
+        items.append(QString::fromStdString(kind));
+    QStringList before;
+    for (int i = 0; i < kind_->count(); ++i)
+        before.append(kind_->itemText(i));
+    if (items == before) return;
+    const QString chosen = kind_->currentText();
+    {
+        const QSignalBlocker blocker(kind_);
+        kind_->clear();
+        kind_->addItems(items);
+        kind_->setCurrentIndex(items.isEmpty() ? -1 : std::max(0, static_cast<int>(items.indexOf(chosen))));
+    }
+    kind_->setEnabled(!items.isEmpty());
+    view_->set_kind(kind_->currentText().toStdString());
+}
+
 void TopologyPanel::follow() {
     // Behind another tab it costs nothing until it is looked at.
     stale_ = !is_seen();
     const Shown& shown = workbench_.shown();
     if (stale_ || shown.running) return;
     const StudyPtr& study = shown.study ? shown.study : workbench_.study();
-    if (!study) return view_->show_cluster(nullptr, nullptr);
+    if (!study) return view_->show_cluster(nullptr, nullptr, {});
     // The cluster lives as long as its study.
     const std::shared_ptr<const Cluster> cluster(study, &study->document.cluster);
-    const bool of_plan = shown.study == study;
-    view_->show_cluster(cluster, of_plan ? shown.report : nullptr);
-    loads_->set_rows(of_plan && shown.report ? load_rows(topology_load(*cluster, *shown.report))
-                                             : std::vector<std::vector<Cell>>{});
+    const bool of_plan = shown.study == study && shown.report;
+    TopologyLoad load;
+    if (of_plan) load = topology_load(study->document.graph, *cluster, *shown.report);
+    loads_->set_rows(load_rows(load));
+    offer_kinds(of_plan ? kinds_of(shown.report->plan) : std::vector<std::string>{});
+    view_->show_cluster(cluster, of_plan ? shown.report : nullptr, std::move(load));
     table_->fit_columns(7);
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <set>
+#include <string>
+#include <vector>
 
 #include "gui/widgets/panel.hpp"
 
@@ -34,6 +36,7 @@ class TopologyPanel : public Panel {
 
   private:
     void follow();
+    void offer_kinds(const std::vector<std::string>& kinds);
 
     Workbench& workbench_;
     TopologyView* view_ = nullptr;

@@ -30,16 +30,15 @@ TopologyView::TopologyView(QWidget* parent) : QAbstractScrollArea(parent) {
 }
 
 void TopologyView::show_cluster(std::shared_ptr<const Cluster> cluster,
-                                std::shared_ptr<const SimulationReport> report) {
+                                std::shared_ptr<const SimulationReport> report, TopologyLoad load) {
     const bool same = cluster_ && cluster && *cluster_ == *cluster;
     cluster_ = std::move(cluster);
     report_ = std::move(report);
     placement_.reset();
-    load_ = {};
+    load_ = std::move(load);
     if (cluster_ && report_) {
         auto placement = placement_of(*cluster_, report_->plan);
         if (placement) placement_ = std::make_unique<RankPlacement>(std::move(*placement));
-        load_ = topology_load(*cluster_, *report_);
     }
     if (!same) focused_ = -1;
     const int rank = chosen_.empty() ? -1 : chosen_.front();
@@ -94,7 +93,6 @@ void TopologyView::draw(QPainter& painter, const TopologyLayout& layout, double 
     painter.translate(0, -scroll);
     QFont small = font();
     small.setPointSizeF(std::max(6.5, font().pointSizeF() - 1));
-    const double total = report_ ? 1 : 0;
     const auto bar = [&](const TopologyBox& box, double share, const QColor& colour) {
         painter.fillRect(rect_of(box), t.grid);
         QRectF full = rect_of(box);
@@ -102,7 +100,8 @@ void TopologyView::draw(QPainter& painter, const TopologyLayout& layout, double 
         painter.fillRect(full, share > 0.6 ? t.bad : colour);
     };
     const std::set<int> members(chosen_.begin(), chosen_.end());
-    for (const TopologyNode& node : layout.nodes) {
+    for (std::size_t n = 0; n < layout.nodes.size(); ++n) {
+        const TopologyNode& node = layout.nodes[n];
         if (node.box.y + node.box.height < scroll || node.box.y > scroll + height) continue;
         painter.setPen(t.frame);
         painter.setBrush(palette().color(QPalette::AlternateBase));
@@ -113,17 +112,18 @@ void TopologyView::draw(QPainter& painter, const TopologyLayout& layout, double 
                          Qt::AlignLeft | Qt::AlignVCenter,
                          painter.fontMetrics().elidedText(QString::fromStdString(node.name), Qt::ElideRight,
                                                           static_cast<int>(node.box.width) - 6));
-        if (total > 0) {
-            const QString loads = QString::fromStdString(fmt::format(
-                "links {}, NICs {}", format_percent(load_.link_load), format_percent(load_.nic_load)));
+        if (report_) {
+            const NodeLoad load = load_of(n);
+            const QString loads = QString::fromStdString(
+                fmt::format("links {}, NICs {}", format_percent(load.link), format_percent(load.nic)));
             const double room = node.box.width -
                                 painter.fontMetrics().horizontalAdvance(QString::fromStdString(node.name)) -
                                 18;
             if (painter.fontMetrics().horizontalAdvance(loads) < room)
                 painter.drawText(QRectF(node.box.x + 4, node.box.y, node.box.width - 9, 15),
                                  Qt::AlignRight | Qt::AlignVCenter, loads);
-            bar(node.links, load_.link_load, series_colour(2, palette()));
-            bar(node.nics, load_.nic_load, series_colour(0, palette()));
+            bar(node.links, load.link, series_colour(2, palette()));
+            bar(node.nics, load.nic, series_colour(0, palette()));
         }
         for (int rank = node.first_rank; rank < node.first_rank + node.devices; ++rank) {
             const QRectF box = rect_of(layout.devices[static_cast<std::size_t>(rank)]);
@@ -217,15 +217,21 @@ void TopologyView::keyPressEvent(QKeyEvent* event) {
         verticalScrollBar()->setValue(static_cast<int>(box.y) - viewport()->height() / 2);
 }
 
+NodeLoad TopologyView::load_of(std::size_t node) const {
+    return node < load_.nodes.size() ? load_.nodes[node] : NodeLoad{};
+}
+
 QString TopologyView::tip(int rank, int node) const {
     const TopologyNode& at = layout_.nodes[static_cast<std::size_t>(node)];
     const NodeType& type = cluster_->groups[static_cast<std::size_t>(at.group)].type;
-    std::string text =
-        fmt::format("{}: {} x {}, {} inside, {} NICs", at.name, at.devices, type.device,
-                    format_bytes(type.link_bandwidth.value, ByteUnit::Decimal) + "/s", type.nics);
-    if (report_)
-        text += fmt::format("\nmean load over a step: links {}, NICs {}", format_percent(load_.link_load),
-                            format_percent(load_.nic_load));
+    std::string text = fmt::format("{}: {} x {}, {} inside, {} NIC{}", at.name, at.devices, type.device,
+                                   format_bytes(type.link_bandwidth.value, ByteUnit::Decimal) + "/s",
+                                   type.nics, type.nics == 1 ? "" : "s");
+    if (report_) {
+        const NodeLoad load = load_of(static_cast<std::size_t>(node));
+        text += fmt::format("\nmean load over a step: links {}, NICs {}", format_percent(load.link),
+                            format_percent(load.nic));
+    }
     if (rank >= 0 && placement_ && rank < placement_->world()) {
         text += fmt::format("\nrank {}: tp {} cp {} dp {} pp {}", rank,
                             placement_->coordinate(rank, Axis::Tp), placement_->coordinate(rank, Axis::Cp),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gui/view/topology_layout.hpp"
+#include "gui/view/topology_load.hpp"
 
 namespace tw::gui {
 
@@ -18,8 +19,9 @@ class TopologyView : public QAbstractScrollArea {
   public:
     explicit TopologyView(QWidget* parent = nullptr);
 
-    // Null report: the cluster alone, without a plan.
-    void show_cluster(std::shared_ptr<const Cluster> cluster, std::shared_ptr<const SimulationReport> report);
+    // Null report: the cluster alone, without a plan. `load` is that of the plan.
+    void show_cluster(std::shared_ptr<const Cluster> cluster, std::shared_ptr<const SimulationReport> report,
+                      TopologyLoad load = {});
     void set_kind(const std::string& kind);                  // "tp", ...: what a click chooses
     void choose_group_of(int rank);                          // -1: none
     void choose_pipeline_ranks(const std::set<int>& ranks);  // from the timeline: those ranks are outlined
@@ -44,6 +46,7 @@ class TopologyView : public QAbstractScrollArea {
     [[nodiscard]] int pipeline_rank(int rank) const;
     void draw(QPainter& painter, const TopologyLayout& layout, double scroll, double height) const;
     [[nodiscard]] QString tip(int rank, int node) const;
+    [[nodiscard]] NodeLoad load_of(std::size_t node) const;
 
     std::shared_ptr<const Cluster> cluster_;
     std::shared_ptr<const SimulationReport> report_;

@@ -1,7 +1,6 @@
 #include "gui/widgets/trace_panels.hpp"
 
 #include <QComboBox>
-#include <QFileInfo>
 #include <QLabel>
 #include <QPainter>
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "gui/view/trace_model.hpp"
 #include "gui/widgets/memory_view.hpp"
 #include "gui/widgets/timeline_view.hpp"
+#include "gui/worker/study.hpp"
 
 namespace tw::gui {
 namespace {
@@ -57,7 +57,7 @@ void TimelinePanel::fill() {
     source_->clear();
     source_->addItem(tr("predicted: the selected plan"));
     for (const Measured& measured : workbench_.measured())
-        source_->addItem(tr("measured: %1").arg(QFileInfo(measured.path).fileName()));
+        source_->addItem(tr("measured: %1").arg(measured.name()));
     source_->setCurrentIndex(std::clamp(before, 0, source_->count() - 1));
 }
 
@@ -76,6 +76,11 @@ void TimelinePanel::follow() {
     trace_ = std::move(trace);
     view_->set_trace(trace_, same_shape);
     Q_EMIT trace_changed();
+}
+
+double TimelinePanel::headroom() const {
+    const Shown& shown = workbench_.shown();
+    return trace_ && trace_ == shown.trace && shown.study ? shown.study->environment->memory_headroom : 0;
 }
 
 QSize TimelinePanel::picture_size() const {
@@ -107,6 +112,7 @@ MemoryPanel::MemoryPanel(TimelinePanel& timeline, const ActionSet& actions, QWid
     connect(view_, &MemoryView::status_text, status_, &QLabel::setText);
     connect(&timeline, &TimelinePanel::trace_changed, this, [this, &timeline, other] {
         view_->set_trace(timeline.trace(), true);
+        view_->set_headroom(timeline.headroom());
         view_->set_visible(other->visible_begin(), other->visible_end());
     });
     // One time axis and one cursor, at the same place of the window where one is above the other.

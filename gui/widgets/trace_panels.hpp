@@ -30,6 +30,8 @@ class TimelinePanel : public Panel {
     [[nodiscard]] TimelineView* view() const { return view_; }
     // The trace that is shown: the plan's, or a measured one where that was chosen.
     [[nodiscard]] const std::shared_ptr<const TraceModel>& trace() const { return trace_; }
+    // Share of a device's memory that the shown plan leaves free; 0 for measured traces.
+    [[nodiscard]] double headroom() const;
     [[nodiscard]] QSize picture_size() const override;
     void paint_view(QPainter& painter, const QSize& size) override;
     void focus_view() override;

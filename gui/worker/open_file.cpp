@@ -1,7 +1,10 @@
 #include "gui/worker/open_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -100,6 +103,46 @@ Opened open_file(const std::string& path, const std::function<bool(double share)
     auto text = read_document_text(path);
     if (!text) return failed(OpenedKind::Unknown, text.errors());
     return open_text(std::move(*text), path);
+}
+
+Opened open_traces(const std::vector<std::string>& paths, const std::function<bool(double share)>& progress) {
+    const std::vector<fs::path> files(paths.begin(), paths.end());
+    auto model = load_trace_model(files, progress);
+    if (!model) return failed(OpenedKind::Trace, model.errors());
+    Opened out;
+    out.kind = OpenedKind::Trace;
+    out.trace_model = *model;
+    return out;
+}
+
+std::vector<std::vector<std::string>> opened_together(const std::vector<std::string>& paths) {
+    struct Group {
+        std::int64_t world = 0;  // 0: a file alone
+        std::map<std::int64_t, std::string> ranks;
+    };
+    std::vector<Group> groups;
+    for (const std::string& path : paths) {
+        std::error_code code;
+        const auto rank =
+            paths.size() > 1 && fs::is_regular_file(path, code) ? traced_rank(head_of(path)) : std::nullopt;
+        if (rank) {
+            const auto same = std::ranges::find_if(groups, [&](const Group& group) {
+                return group.world == rank->world_size && !group.ranks.contains(rank->rank);
+            });
+            if (same != groups.end()) {
+                same->ranks[rank->rank] = path;
+                continue;
+            }
+        }
+        groups.push_back({rank ? rank->world_size : 0, {{rank ? rank->rank : 0, path}}});
+    }
+    std::vector<std::vector<std::string>> together;
+    for (const Group& group : groups) {
+        together.emplace_back();
+        for (const auto& [rank, path] : group.ranks)
+            together.back().push_back(path);
+    }
+    return together;
 }
 
 Opened open_text(std::string text, const std::string& path) {

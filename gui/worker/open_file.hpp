@@ -32,6 +32,11 @@ struct Opened {
 
 // `progress` gets the share that is done and returns false to give up.
 Opened open_file(const std::string& path, const std::function<bool(double share)>& progress);
+// The traces of several ranks of one job, as one.
+Opened open_traces(const std::vector<std::string>& paths, const std::function<bool(double share)>& progress);
+// Which of several files are opened as one: PyTorch traces of jobs of equal size and of different ranks, each
+// rank once; all others alone. In the order of their first.
+std::vector<std::vector<std::string>> opened_together(const std::vector<std::string>& paths);
 // A document's text by itself, as a session holds it; never a plan or a trace.
 Opened open_text(std::string text, const std::string& path);
 

@@ -61,7 +61,9 @@ const std::vector<Measure>& measures() {
          [](const PlanEntry& e) { return e.report ? e.report->mfu : kUnknown; }, share, false},
         {"peak_device_bytes", "Memory", "B", "Largest use of a GPU's memory, as nvidia-smi shows.",
          [](const PlanEntry& e) { return known(e.evaluation.peak_device_bytes); }, bytes},
-        {"bubble_fraction", "Bubble", "%", "Idle share of the step, over all ranks.",
+        {"bubble_fraction", "Bubble", "%",
+         "Idle share of the step over all ranks, whatever they wait for: each other, exposed transfers, the "
+         "host.",
          [](const PlanEntry& e) { return e.report ? e.report->bubble_fraction : kUnknown; }, share},
         {"exposed_s", "Exposed", "s", "Communication that no computation hides, mean over ranks, a step.",
          [](const PlanEntry& e) { return e.report ? exposed_seconds(*e.report) : kUnknown; }, duration},

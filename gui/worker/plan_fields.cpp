@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -22,12 +23,15 @@ constexpr PlanField kFields[] = {
     {"vpp", "Virtual", "Chunks of layers a pipeline rank holds."},
     {"cp", "Context", "Devices that share each sequence."},
     {"ep", "Expert", "Devices that share the experts."},
+    {"etp", "Expert tp", "Devices that share each expert's matrices."},
     {"dp", "Data", "Follows: devices / (tp x pp x cp).", true},
     {"mbs", "Microbatch", "Sequences that a rank computes at a time."},
     {"microbatches", "Microbatches", "Follows: global batch / (microbatch x dp).", true},
     {"schedule", "Schedule", "Order of forwards and backwards."},
-    {"zero", "ZeRO", "What replicas shard: 1 optimizer, 2 gradients, 3 parameters."},
-    {"recompute", "Recompute", "What the backward computes again instead of keeping."},
+    {"zero", "ZeRO",
+     "What replicas shard: 1 optimizer, 2 gradients, 3 parameters; 2/8: over groups of 8 ranks."},
+    {"recompute", "Recompute",
+     "What the backward computes again instead of keeping; full:2: the first 2 blocks of a stage."},
     {"stages", "Layers", "Follows: blocks split over pp x virtual stages.", true},
     {"global_batch", "Global batch", "Sequences a step, over all devices.", false, true},
     {"seq_len", "Seq. length", "Tokens of a sequence.", false, true},
@@ -40,8 +44,8 @@ constexpr PlanField kFields[] = {
     {"overlap_tp", "Hide tp", "Tensor-parallel collectives beside their products."},
 };
 
-constexpr std::array kKeys = {"tp", "sp",  "pp",   "vpp",       "cp",      "ep",
-                              "dp", "mbs", "zero", "recompute", "schedule"};
+constexpr std::array kKeys = {"tp",  "sp", "pp",  "vpp",  "cp",        "ep",
+                              "etp", "dp", "mbs", "zero", "recompute", "schedule"};
 
 constexpr std::array kModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::SelectiveOps,
                                RecomputeMode::Full};
@@ -66,9 +70,9 @@ int* degree_of(ParallelPlan& plan, std::string_view key) {
     if (key == "pp") return &plan.mesh.pp;
     if (key == "cp") return &plan.mesh.cp;
     if (key == "ep") return &plan.mesh.ep;
+    if (key == "etp") return &plan.mesh.etp;
     if (key == "dp") return &plan.mesh.dp;
     if (key == "vpp") return &plan.virtual_stages;
-    if (key == "zero") return &plan.zero_stage;
     return nullptr;
 }
 
@@ -111,6 +115,51 @@ Status set_schedule(ParallelPlan& plan, std::string_view text) {
     return ok();
 }
 
+// A whole number of at least `least`; nothing where the text is none.
+std::optional<std::int64_t> number_in(std::string_view text, std::int64_t least) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size() || number < least ||
+        number > (std::int64_t{1} << 30))
+        return std::nullopt;
+    return number;
+}
+
+// "2", or "2/8": over groups of 8 ranks.
+Status set_zero(ParallelPlan& plan, std::string_view text) {
+    const std::size_t slash = text.find('/');
+    const auto stage = number_in(text.substr(0, slash), 0);
+    const auto shard = slash == std::string_view::npos ? std::optional<std::int64_t>(0)
+                                                       : number_in(text.substr(slash + 1), 2);
+    if (!stage || *stage > 3 || !shard || (*stage == 0 && *shard > 0))
+        return Error{ErrorCode::Usage, fmt::format("'{}' is no stage of ZeRO", text), "zero",
+                     "0, 1, 2 or 3; 2/8 shards over groups of 8 ranks"};
+    plan.zero_stage = static_cast<int>(*stage);
+    plan.zero_shard = static_cast<int>(*shard);
+    return ok();
+}
+
+// A mode for every stage; "full:2": the first two blocks of each.
+Status set_recompute(ParallelPlan& plan, std::string_view text) {
+    constexpr std::string_view kFirst = "full:";
+    int layers = -1;
+    if (text.starts_with(kFirst)) {
+        const auto number = number_in(text.substr(kFirst.size()), 1);
+        if (!number)
+            return Error{ErrorCode::Usage, fmt::format("'{}' names no number of blocks", text), "recompute",
+                         "full:2"};
+        layers = static_cast<int>(*number);
+        text = "full";
+    }
+    return set_word(text, "recompute", kModes, [&](RecomputeMode mode) {
+        plan.recompute = mode;
+        for (StageSpec& stage : plan.stages) {
+            stage.recompute = mode;
+            stage.recompute_layers = layers;
+        }
+    });
+}
+
 Status set_field(ParallelPlan& plan, std::string_view key, std::string_view text) {
     if (bool* value = switch_of(plan, key)) {
         if (text != "on" && text != "off")
@@ -122,26 +171,17 @@ Status set_field(ParallelPlan& plan, std::string_view key, std::string_view text
     int* degree = degree_of(plan, key);
     std::int64_t* count = count_of(plan, key);
     if (degree != nullptr || count != nullptr) {
-        std::int64_t number = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-        const bool zero_allowed = key == "zero";
-        if (error != std::errc{} || end != text.data() + text.size() || number < (zero_allowed ? 0 : 1) ||
-            number > (std::int64_t{1} << 30))
+        const auto number = number_in(text, 1);
+        if (!number)
             return Error{ErrorCode::Usage, fmt::format("'{}' is not a positive number", text),
                          std::string(key), ""};
-        if (degree != nullptr) *degree = static_cast<int>(number);
-        if (count != nullptr) *count = number;
-        if (key == "tp" && number == 1) plan.sequence_parallel = false;
+        if (degree != nullptr) *degree = static_cast<int>(*number);
+        if (count != nullptr) *count = *number;
+        if (key == "tp" && *number == 1) plan.sequence_parallel = false;
         return ok();
     }
-    if (key == "recompute")
-        return set_word(text, key, kModes, [&](RecomputeMode mode) {
-            plan.recompute = mode;
-            for (StageSpec& stage : plan.stages) {
-                stage.recompute = mode;
-                stage.recompute_layers = -1;
-            }
-        });
+    if (key == "zero") return set_zero(plan, text);
+    if (key == "recompute") return set_recompute(plan, text);
     if (key == "schedule") return set_schedule(plan, text);
     if (key == "precision")
         return set_word(text, key, kPrecisions, [&](Precision p) {
@@ -157,6 +197,15 @@ Status set_field(ParallelPlan& plan, std::string_view key, std::string_view text
         return set_word(text, key, kAttention, [&](AttentionKernel kernel) { plan.attention = kernel; });
     return Error{ErrorCode::Usage, fmt::format("'{}' is not a field that can be set", key), std::string(key),
                  ""};
+}
+
+// Of full recomputation, the first blocks of a stage, -1: all; nothing where stages differ.
+std::optional<int> recomputed_blocks(const ParallelPlan& plan) {
+    const int blocks = plan.stages.empty() ? -1 : plan.stages.front().recompute_layers;
+    const bool alike = std::ranges::all_of(plan.stages, [&](const StageSpec& stage) {
+        return stage.recompute == plan.recompute && stage.recompute_layers == blocks;
+    });
+    return alike ? std::optional(blocks) : std::nullopt;
 }
 
 // What follows from the rest; an error where it cannot.
@@ -186,8 +235,12 @@ Status settle(const Study& study, ParallelPlan& plan) {
                      fmt::format("pp {} x vpp {} are more stages than the model's {} layers", plan.mesh.pp,
                                  plan.virtual_stages, graph.size()),
                      "pp", ""};
-    if (stages != plan.stage_count())
+    if (stages != plan.stage_count()) {
+        const int blocks = recomputed_blocks(plan).value_or(-1);
         plan.stages = uniform_partition(graph, static_cast<int>(stages), plan.recompute);
+        for (StageSpec& stage : plan.stages)
+            stage.recompute_layers = blocks;
+    }
     assign_node_groups(study.document.cluster, plan);
     return ok();
 }
@@ -240,11 +293,13 @@ std::string field_text(const ParallelPlan& plan, std::string_view key) {
     if (const int* degree = degree_of(copy, key)) return std::to_string(*degree);
     if (const std::int64_t* count = count_of(copy, key)) return std::to_string(*count);
     if (key == "recompute") {
-        const bool mixed = std::ranges::any_of(plan.stages, [&](const StageSpec& stage) {
-            return stage.recompute != plan.recompute || stage.recompute_layers >= 0;
-        });
-        return mixed ? "mixed" : std::string(to_string(plan.recompute));
+        const std::optional<int> blocks = recomputed_blocks(plan);
+        if (!blocks) return "mixed";
+        return std::string(to_string(plan.recompute)) + (*blocks >= 0 ? fmt::format(":{}", *blocks) : "");
     }
+    if (key == "zero")
+        return fmt::format("{}{}", plan.zero_stage,
+                           plan.zero_shard > 0 ? fmt::format("/{}", plan.zero_shard) : "");
     if (key == "schedule") return plan.schedule;
     if (key == "stages") return partition_text(plan, " x ");
     if (key == "precision") return std::string(to_string(plan.precision.compute));
@@ -276,6 +331,10 @@ std::vector<std::string> constraint_values(const Study& study, std::int64_t glob
     if (key == "pp") return numbers(at_most(divisors_of(devices), std::max<std::int64_t>(1, graph.blocks)));
     if (key == "cp") return numbers(at_most(divisors_of(devices), graph.counts_tokens ? 64 : 1));
     if (key == "ep") return numbers(graph.experts > 0 ? legal_ep(graph, devices) : std::vector<int>{1});
+    if (key == "etp") {
+        std::vector<int> degrees = divisors_of(graph.experts > 0 ? devices : 1);
+        return numbers(at_most(std::move(degrees), largest_node(cluster)));
+    }
     if (key == "dp") {
         std::vector<int> degrees = divisors_of(devices);
         std::erase_if(degrees, [&](int dp) { return batch % dp != 0; });
@@ -284,13 +343,27 @@ std::vector<std::string> constraint_values(const Study& study, std::int64_t glob
     if (key == "mbs") return numbers(at_most(divisors_of(batch), 64));
     if (key == "vpp") {
         std::vector<int> chunks;
-        for (int v = 1; v <= std::min<std::int64_t>(12, std::max<std::int64_t>(1, graph.blocks)); ++v)
+        for (int v = 1;
+             v <= std::min<std::int64_t>(kMaxUnnamedVirtualStages, std::max<std::int64_t>(1, graph.blocks));
+             ++v)
             chunks.push_back(v);
         return numbers(chunks);
     }
-    if (key == "zero") return {"0", "1", "2", "3"};
+    if (key == "zero") {
+        std::vector<std::string> stages = {"0", "1", "2", "3"};
+        const int node = largest_node(cluster);  // shards inside a node, copies across nodes
+        if (node > 1 && devices > node)
+            for (int stage = 1; stage <= 3; ++stage)
+                stages.push_back(fmt::format("{}/{}", stage, node));
+        return stages;
+    }
     if (key == "sp") return {"on", "off"};
-    if (key == "recompute") return words(kModes);
+    if (key == "recompute") {
+        std::vector<std::string> modes = words(kModes);
+        for (std::int64_t blocks = 1; blocks < std::min<std::int64_t>(graph.blocks, 9); blocks *= 2)
+            modes.push_back(fmt::format("full:{}", blocks));
+        return modes;
+    }
     if (key == "schedule") return schedule_names();
     if (key == "precision") return words(kPrecisions);
     if (key == "optimizer") return words(kOptimizers);
@@ -301,6 +374,13 @@ std::vector<std::string> constraint_values(const Study& study, std::int64_t glob
 
 std::vector<FieldValue> field_values(const Study& study, const ParallelPlan& plan, std::string_view key) {
     std::vector<std::string> texts = constraint_values(study, plan.global_batch, key);
+    if (key == "zero") {  // shards of the replicas that share a node, as the search has them
+        const DeviceMesh& m = plan.mesh;
+        const int inside = largest_node(study.document.cluster) / (m.tp * m.cp) * m.cp;
+        std::erase_if(texts, [](const std::string& text) { return text.find('/') != std::string::npos; });
+        for (int stage = 1; stage <= 3 && inside > 1 && inside < m.dp * m.cp; ++stage)
+            texts.push_back(fmt::format("{}/{}", stage, inside));
+    }
     const std::string own = field_text(plan, key);
     if (std::ranges::find(texts, own) == texts.end() && !own.empty()) texts.insert(texts.begin(), own);
     std::vector<FieldValue> values;

@@ -19,6 +19,7 @@ struct Setup {
     std::string precision;     // "": what the model and the devices suggest
     std::string optimizer = "adam";
     std::string objective = "time";
+    std::string framework = "trainwright";  // --for: only what it can run is searched
     double headroom_percent = kDefaultHeadroomPercent;
     int top = 24;
     friend bool operator==(const Setup&, const Setup&) = default;

@@ -1,10 +1,14 @@
 #include "gui/worker/study.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/json.hpp"
 #include "models/hardware/cluster_json.hpp"
 #include "models/load_model.hpp"
+#include "plan/check_plan.hpp"
 #include "plan/rules/attention_kernel.hpp"
 
 namespace tw::gui {
@@ -80,12 +84,28 @@ Result<StudyPtr> with_cluster(const Study& study, Cluster cluster) {
     return make_study(std::move(document), 100 * study.environment->memory_headroom);
 }
 
+std::string devices_text(const Cluster& cluster) {
+    // Groups of one device are told together, in the order of their first.
+    std::vector<std::pair<std::string, int>> kinds;
+    for (const NodeGroup& group : cluster.groups) {
+        auto known = std::ranges::find_if(kinds, [&](const auto& k) { return k.first == group.device.name; });
+        if (known == kinds.end()) known = kinds.insert(known, {group.device.name, 0});
+        known->second += group.nodes * group.type.devices;
+    }
+    std::string text;
+    for (const auto& [device, count] : kinds)
+        text += fmt::format("{}{} × {}", text.empty() ? "" : " + ", count, device);
+    return fmt::format("{} on {} node{}", text, cluster.nodes(), cluster.nodes() == 1 ? "" : "s");
+}
+
 Result<PlanRequest> make_request(const Study& study, const Setup& setup) {
     Errors errors;
     auto constraints = parse_fix(setup.fix);
     auto objective = parse_objective(setup.objective);
+    const auto target = parse_target_framework(setup.framework);
     if (!constraints) keep_errors(errors, constraints.errors(), "fix");
     if (!objective) keep_errors(errors, objective.errors(), "objective");
+    if (!target) keep_errors(errors, target.errors(), "framework");
     if (setup.global_batch < 1)
         errors.push_back({ErrorCode::Usage, fmt::format("{} sequences; at least 1", setup.global_batch),
                           "global batch", ""});
@@ -105,6 +125,8 @@ Result<PlanRequest> make_request(const Study& study, const Setup& setup) {
     request.base.optimizer = optimizer_named(setup.optimizer);
     request.base.attention =
         fastest_attention(study.document.cluster, request.base.precision.compute, request.base.framework);
+    request.target = *target;
+    plan_for(*target, study.document.cluster, request.base);
     return request;
 }
 

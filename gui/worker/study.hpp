@@ -31,7 +31,10 @@ Result<StudyPtr> make_study(PlanDocument document, double headroom_percent = 0);
 // The same with another cluster: what-ifs.
 Result<StudyPtr> with_cluster(const Study& study, Cluster cluster);
 
-// Errors name the fields "fix", "objective", "global batch".
+// "32 × h100 on 4 nodes", "16 × h100 + 16 × a100 on 4 nodes".
+std::string devices_text(const Cluster& cluster);
+
+// Errors name the fields "fix", "objective", "framework", "global batch".
 Result<PlanRequest> make_request(const Study& study, const Setup& setup);
 
 }  // namespace tw::gui

@@ -118,11 +118,16 @@ Result<FoundPlans> search_plans(const StudyPtr& study, const Setup& setup, StopF
         };
         const auto front = find_plans(study->environment, *request);
         for (std::size_t i = 0; front && i < front->plans.size(); ++i) {
-            const bool known = std::ranges::any_of(
-                found.plans, [&](const PlanEntry& entry) { return entry.plan == front->plans[i].plan; });
+            // The search for the trade-off may end early: what a plan that was found beats is none of it.
+            const Evaluation& e = front->plans[i].evaluation;
+            const bool beaten = std::ranges::any_of(found.plans, [&](const PlanEntry& entry) {
+                return entry.plan == front->plans[i].plan ||
+                       (entry.evaluation.step_time <= e.step_time &&
+                        entry.evaluation.peak_device_bytes <= e.peak_device_bytes);
+            });
             constexpr double kSlowest = 3;  // times the best: nobody trades that much
-            const double step = seconds(front->plans[i].evaluation);
-            if (known || step > kSlowest * found.plans.front().step_s()) continue;
+            const double step = seconds(e);
+            if (beaten || step > kSlowest * found.plans.front().step_s()) continue;
             found.plans.push_back(entry_of(study, front->plans[i]));
             found.plans.back().front = true;
         }

@@ -94,7 +94,7 @@ Result<DocumentSummary> describe_topo_matrix(std::string_view text, std::string_
         links = std::max(links, matrix->nvlinks_of(static_cast<int>(i)));
         if (!device.numa.empty() && device.numa != "N/A") numa.insert(device.numa);
     }
-    summary.title = std::to_string(gpus) + " GPUs";
+    summary.title = counted(static_cast<std::size_t>(gpus), "GPU");
     if (matrix->peer_status()) {
         summary.title += ", peer access";
     } else if (matrix->all_pairs_nvlink()) {
@@ -102,7 +102,7 @@ Result<DocumentSummary> describe_topo_matrix(std::string_view text, std::string_
     } else {
         summary.title += links > 0 ? ", NVLink between some pairs" : ", no NVLink";
     }
-    if (nics > 0) summary.title += ", " + std::to_string(nics) + " NICs";
+    if (nics > 0) summary.title += ", " + counted(static_cast<std::size_t>(nics), "NIC");
     summary.facts.emplace_back("GPUs", std::to_string(gpus));
     summary.facts.emplace_back("NICs", std::to_string(nics));
     summary.facts.emplace_back(
@@ -119,8 +119,7 @@ Result<DocumentSummary> describe_nccl_topology(std::string_view text, std::strin
     DocumentSummary summary{
         .kind = "", .title = "", .facts = {}, .warnings = to_strings(check_topology(*topology))};
     const auto gpus = topology->gpus.size(), nets = topology->nets.size();
-    summary.title =
-        std::to_string(gpus) + " GPUs on " + std::to_string(topology->cpus.size()) + " NUMA nodes";
+    summary.title = counted(gpus, "GPU") + " on " + counted(topology->cpus.size(), "NUMA node");
     summary.facts.emplace_back("NUMA nodes", std::to_string(topology->cpus.size()));
     summary.facts.emplace_back("PCI devices", std::to_string(topology->pci_devices));
     summary.facts.emplace_back("GPUs", std::to_string(gpus));
@@ -145,7 +144,7 @@ Result<DocumentSummary> describe_nccl_topology(std::string_view text, std::strin
             text_of_speeds +=
                 (text_of_speeds.empty() ? "" : ", ") + std::to_string(count) + " x " + gigabytes(speed);
         }
-        summary.title += ", " + std::to_string(nets) + " network ports";
+        summary.title += ", " + counted(nets, "network port");
         summary.facts.emplace_back("network ports", text_of_speeds);
     }
     if (gpus == 0) summary.warnings.push_back("no device is marked as a GPU");
@@ -156,8 +155,8 @@ Result<DocumentSummary> describe_nccl_graphs(std::string_view text, std::string_
     const auto graphs = parse_nccl_graphs(text, filename);
     if (!graphs) return graphs.errors();
     DocumentSummary summary{.kind = "", .title = "", .facts = {}, .warnings = graphs->warnings};
-    summary.title = std::to_string(graphs->graphs.size()) + " communication graphs of " +
-                    std::to_string(graphs->graphs.front().gpus) + " GPUs";
+    summary.title = counted(graphs->graphs.size(), "communication graph") + " of " +
+                    counted(static_cast<std::size_t>(std::max(graphs->graphs.front().gpus, 0)), "GPU");
     for (const NcclGraph& graph : graphs->graphs) {
         summary.facts.emplace_back("graph " + std::to_string(graph.id),
                                    nccl_pattern_name(graph.pattern) + ", " + std::to_string(graph.channels) +

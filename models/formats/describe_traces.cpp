@@ -15,6 +15,7 @@ namespace {
 namespace js = json_slice;
 
 std::string milliseconds(double seconds) {
+    if (seconds >= 10) return format_duration(seconds, 4);
     return compact(seconds * 1e3) + " ms";
 }
 

@@ -143,6 +143,14 @@ void derive_operation(NcclTestsLog& log, const std::set<std::string>& words) {
     }
     keep_only(log.operations, words, log);
     if (log.ranks == 0) log.ranks = log.listed_ranks;
+    // All-reduce's factor 2 (n - 1) / n is the largest of all and below 2.
+    if (log.ranks == 0 && !log.operations.empty() && ratio.value - ratio.error > 2) {
+        log.warnings.push_back({"factor-mismatch", "busbw / algbw = " + compact(ratio.value) +
+                                                       " fits no operation of nccl-tests, on any number of "
+                                                       "ranks: the largest factor is all-reduce's, below 2"});
+        log.operations.clear();
+        return;
+    }
     if (log.operations.empty()) {
         if (parts == 0) {
             log.warnings.push_back(

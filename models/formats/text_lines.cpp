@@ -93,4 +93,8 @@ std::string compact(double value) {
     return buffer;
 }
 
+std::string counted(std::size_t count, std::string_view word) {
+    return std::to_string(count) + " " + std::string(word) + (count == 1 ? "" : "s");
+}
+
 }  // namespace tw

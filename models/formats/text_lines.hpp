@@ -32,5 +32,6 @@ Error unreadable_line(std::string_view name, std::size_t line, std::string messa
 // "%.*f" and "%.6g".
 std::string fixed(double value, int digits);
 std::string compact(double value);
+std::string counted(std::size_t count, std::string_view word);  // "1 port", "2 ports"
 
 }  // namespace tw

@@ -52,6 +52,11 @@ std::vector<NearestNic> spread(const std::vector<std::vector<int>>& distances, s
     return nearest;
 }
 
+// Below its PCI link's rate by more than rounding and NCCL's own figures of links explain.
+bool behind_slow_link(const NcclNet& net) {
+    return net.pci.value > 0 && net.speed.value > 1.25 * net.pci.value;
+}
+
 std::string gigabytes(BytesPerSecond rate) {
     return compact(rate.value / 1e9) + " GB/s";
 }
@@ -62,8 +67,8 @@ void check_sharing(const TopologyNics& nics, std::vector<Finding>& findings) {
         ++users[static_cast<std::size_t>(near.nic)];
     const auto most = std::max_element(users.begin(), users.end());
     if (most == users.end() || *most < 2) return;
-    findings.push_back({"shared-nic", std::to_string(nics.nearest.size()) + " GPUs have " +
-                                          std::to_string(nics.ports.size()) + " network ports; " +
+    findings.push_back({"shared-nic", counted(nics.nearest.size(), "GPU") + " have " +
+                                          counted(nics.ports.size(), "network port") + "; " +
                                           std::to_string(*most) + " of them are nearest to " +
                                           nics.ports[static_cast<std::size_t>(most - users.begin())]});
 }
@@ -134,15 +139,20 @@ TopologyNics topology_nics(const NcclTopology& topology) {
     double fastest = 0;
     for (const NcclNet& net : topology.nets)
         fastest = std::max(fastest, net.speed.value);
-    nics.bandwidth = BytesPerSecond(fastest);
+    nics.fastest = BytesPerSecond(fastest);
+    double slowest = fastest;
     std::vector<const NcclNet*> used;
     for (const NcclNet& net : topology.nets) {
         // Half the speed is the same network, badly connected (check_topology says so); less is another
         // network.
         const bool same = net.speed.value >= 0.45 * fastest;
-        if (same) used.push_back(&net);
+        if (same) {
+            used.push_back(&net);
+            slowest = std::min(slowest, behind_slow_link(net) ? net.pci.value : net.speed.value);
+        }
         (same ? nics.ports : nics.left_out).push_back(net.name);
     }
+    nics.bandwidth = BytesPerSecond(slowest);
     std::vector<std::vector<int>> distances;
     for (const NcclGpu& gpu : topology.gpus) {
         std::vector<int> row;
@@ -180,18 +190,18 @@ std::vector<Finding> check_topology(const NcclTopology& topology) {
     std::string slow, behind;
     std::set<std::string> fast_families;
     for (const NcclNet& net : topology.nets) {
-        if (net.speed.value >= 0.99 * nics.bandwidth.value) fast_families.insert(family_of(net.name));
+        if (net.speed.value >= 0.99 * nics.fastest.value) fast_families.insert(family_of(net.name));
     }
     for (const NcclNet& net : topology.nets) {
-        if (net.speed.value < 0.99 * nics.bandwidth.value && net.speed.value > 0 &&
+        if (net.speed.value < 0.99 * nics.fastest.value && net.speed.value > 0 &&
             fast_families.contains(family_of(net.name)))
             slow += (slow.empty() ? "" : ", ") + net.name + " with " + gigabytes(net.speed);
-        if (net.pci.value > 0 && net.speed.value > 1.25 * net.pci.value)
+        if (behind_slow_link(net))
             behind += (behind.empty() ? "" : ", ") + net.name + " (" + gigabytes(net.speed) + " behind " +
                       gigabytes(net.pci) + ")";
     }
     if (!slow.empty())
-        findings.push_back({"half-speed-nic", slow + "; the others have " + gigabytes(nics.bandwidth)});
+        findings.push_back({"half-speed-nic", slow + "; the others have " + gigabytes(nics.fastest)});
     if (!behind.empty())
         findings.push_back({"half-speed-nic", "ports behind a PCI link that carries less: " + behind});
     double least = 0, most = 0;

@@ -14,7 +14,10 @@ namespace tw {
 struct TopologyNics {
     std::vector<std::string> ports;  // that training uses: as fast as the fastest, or as near as the nearest
     std::vector<std::string> left_out;  // slower or farther ones: management, storage
-    BytesPerSecond bandwidth;           // of one port; 0: the topology does not say
+    // Of each of `ports` where traffic is split evenly over them, as NCCL does: that of the slowest, behind
+    // its PCI link. 0: the topology does not say.
+    BytesPerSecond bandwidth;
+    BytesPerSecond fastest;           // of the network ports as they were built
     std::vector<NearestNic> nearest;  // of each GPU, into `ports`; where several are as near, they are spread
 };
 

@@ -29,7 +29,7 @@ constexpr std::array kParts = {
     NamedPart{"slowed by collectives", &TimeBreakdown::slowed},
     NamedPart{"copying weights", &TimeBreakdown::stash},
     NamedPart{"waiting for the host", &TimeBreakdown::host},
-    NamedPart{"bubble", &TimeBreakdown::bubble},
+    NamedPart{"waiting for other ranks", &TimeBreakdown::bubble},
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ struct TimePart {
 // Always the same parts in the same order; they add up to the period.
 std::vector<TimePart> time_parts(const SimulationReport& report);
 
-// "bubble -1.2 s": the part that explains most of why `changed` takes another time than `base`; "" where none
-// differs.
+// "waiting for other ranks -1.2 s": the part that explains most of why `changed` takes another time than
+// `base`; "" where none differs.
 std::string main_difference(const SimulationReport& base, const SimulationReport& changed);
 
 // "+3.2 %", "-0.1 %"; "-" where `base` is 0.

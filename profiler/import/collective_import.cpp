@@ -111,11 +111,25 @@ class Importer {
     void add_traces() {
         std::map<Key, Times> times;
         std::map<Key, std::size_t> points;
+        std::map<std::string_view, std::size_t> left_out;  // by the reason
+        std::size_t all = 0;
+        for (const auto& trace : sources_.traces) {
+            for (const KinetoCollective& c : trace.content.collectives) {
+                if (c.kind && *c.kind != CollectiveKind::SendRecv) continue;
+                ++all;
+                ++left_out[c.kind ? "transfers between two ranks, which say not to whom"
+                                  : "of no known kind"];
+            }
+        }
         for (const CollectiveInstance& instance : match_collectives(sources_, node_.type.devices)) {
-            if (!instance.kind || instance.bytes <= 0 || instance.group_size < 2 || instance.nodes < 1)
+            ++all;
+            if (const std::string_view reason = unusable(instance); !reason.empty()) {
+                ++left_out[reason];
                 continue;
-            if (instance.group_size % instance.nodes != 0) continue;
+            }
             const Key key{*instance.kind, instance.group_size, instance.nodes};
+            if (series_.contains(key))
+                ++left_out["of kinds and groups that another source measured undisturbed"];
             times[key][static_cast<double>(instance.bytes)].push_back(instance.shortest_s);
             ++points[key];
         }
@@ -128,6 +142,29 @@ class Importer {
             measured.points = points[key];
             series_[key].push_back(std::move(measured));
         }
+        tell_left_out(left_out, all);
+    }
+
+    // Why a trace's collective is no point of a curve; "": it is one.
+    static std::string_view unusable(const CollectiveInstance& instance) {
+        if (instance.bytes <= 0) return "without a number of bytes";
+        if (instance.group_size < 2) return "of a group of unknown size, or of one rank";
+        if (instance.nodes < 1) return "of a group whose nodes are unknown";
+        if (instance.group_size % instance.nodes != 0) return "of a group that lies unevenly on its nodes";
+        return instance.kind ? "" : "of no known kind";
+    }
+
+    void tell_left_out(const std::map<std::string_view, std::size_t>& left_out, std::size_t all) {
+        std::size_t sum = 0;
+        std::string reasons;
+        for (const auto& [reason, count] : left_out) {
+            sum += count;
+            reasons += (reasons.empty() ? "" : "; ") + std::to_string(count) + " " + std::string(reason);
+        }
+        if (sum == 0) return;
+        result_.findings.push_back({"numbers-missing", std::to_string(sum) + " of " +
+                                                           counted(all, "collective") +
+                                                           " in the traces are not used: " + reasons});
     }
 
     // Where two logs contradict each other the one without findings is used, else the first.

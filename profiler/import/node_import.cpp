@@ -168,7 +168,7 @@ void set_links(const LinksSeen& seen, NodeImport& node) {
         if (!node.nics_known)
             type.nics = std::max(type.nics > 0 ? 1 : 0, static_cast<int>(std::lround(each * seen.devices)));
     }
-    node.taken.push_back(std::to_string(seen.devices) + " devices a node: " + seen.file);
+    node.taken.push_back(counted(static_cast<std::size_t>(seen.devices), "device") + " a node: " + seen.file);
     if (seen.link == IntraNodeLink::None) return;
     node.link_known = true;
     const bool nvlink = seen.nvlinks > 0;
@@ -198,9 +198,14 @@ void set_nics(TopologyNics nics, const std::string& file, NodeImport& node) {
         return;
     }
     if (nics.nearest.size() == static_cast<std::size_t>(type.devices)) type.nearest_nics = nics.nearest;
-    node.taken.push_back(std::to_string(type.nics) + " network ports of " +
+    const bool uneven = nics.bandwidth.value < 0.99 * nics.fastest.value;
+    node.taken.push_back(counted(nics.ports.size(), "network port") + " of " +
                          gigabytes(type.nic_bandwidth.value) +
-                         (node.nic_rate_known ? "" : " (their speed is the base's)") + ": " + file);
+                         (node.nic_rate_known ? "" : " (their speed is the base's)") +
+                         (uneven ? ", the slowest one's of " + gigabytes(nics.fastest.value) +
+                                       ": each carries the same part of what leaves a node"
+                                 : "") +
+                         ": " + file);
     node.nics = std::move(nics);
 }
 
@@ -238,7 +243,11 @@ Result<NodeImport> import_node(const Sources& sources, const ImportOptions& opti
     if (topology != nullptr) set_links(links_of(topology->content, sources.file_of(topology->source)), node);
     if (matrix != nullptr) {
         const std::string& file = sources.file_of(matrix->source);
-        if (!node.link_known) set_links(links_of(matrix->content, file), node);
+        const LinksSeen seen = links_of(matrix->content, file);
+        // Where both count the devices differently NCCL's count stands (check_topologies says so), and the
+        // matrix's links are those of other devices.
+        const bool counted_before = topology != nullptr && !topology->content.gpus.empty();
+        if (!node.link_known && (!counted_before || seen.devices == node.type.devices)) set_links(seen, node);
         if (!node.nics_known) set_nics(topology_nics(matrix->content), file, node);
     }
     if (!node.type.nearest_nics.empty() &&
@@ -254,7 +263,7 @@ Result<NodeImport> import_node(const Sources& sources, const ImportOptions& opti
     if (!node.link_known)
         node.assumed.push_back("devices of a node and the link between them: node type " + base_name);
     if (!node.nics_known && node.type.nics > 0)
-        node.assumed.push_back(std::to_string(node.type.nics) + " network ports of " +
+        node.assumed.push_back(counted(static_cast<std::size_t>(node.type.nics), "network port") + " of " +
                                gigabytes(node.type.nic_bandwidth.value) + ": node type " + base_name);
     node.assumed.push_back("latencies of links and network: node type " + base_name);
     node.type.name = options.name.empty() ? "imported-" + node.device.name : options.name;

@@ -14,7 +14,7 @@ std::string names_of(const NcclTestsLog& log) {
         names += (names.empty() ? "" : " or ") + std::string(to_string(kind));
     return (names.empty() ? std::string("unknown operation") : names) + " of " + std::to_string(log.ranks) +
            (log.hosts > 1 ? " on " + std::to_string(log.hosts) + " nodes" : "") + ", " +
-           std::to_string(log.rows.size()) + " sizes";
+           counted(log.rows.size(), "size");
 }
 
 template <class T>
@@ -55,8 +55,8 @@ class Reader {
         auto trace = read_kineto(path, options);
         if (!trace) return fail(trace.errors());
         source_.kind = documents::kKinetoKind;
-        source_.read = std::to_string(trace->device_events) + " device events, " +
-                       std::to_string(trace->collectives.size()) + " collectives" +
+        source_.read = counted(static_cast<std::size_t>(trace->device_events), "device event") + ", " +
+                       counted(trace->collectives.size(), "collective") +
                        (trace->rank >= 0 ? " of rank " + std::to_string(trace->rank) : "");
         append(source_.findings, trace->findings);
         sources.traces.push_back({index_, std::move(*trace)});
@@ -78,8 +78,8 @@ class Reader {
             auto topology = parse_nccl_topology(text, name);
             if (!topology) return fail(topology.errors());
             source_.kind = "NCCL topology";
-            source_.read = std::to_string(topology->gpus.size()) + " GPUs, " +
-                           std::to_string(topology->nets.size()) + " network ports";
+            source_.read =
+                counted(topology->gpus.size(), "GPU") + ", " + counted(topology->nets.size(), "network port");
             append(source_.findings, check_topology(*topology));
             sources.topologies.push_back({index_, std::move(*topology)});
             return;
@@ -88,9 +88,9 @@ class Reader {
             auto matrix = parse_topo_matrix(text, name);
             if (!matrix) return fail(matrix.errors());
             source_.kind = "nvidia-smi topology matrix";
-            source_.read = std::to_string(matrix->gpus()) + " GPUs, " +
-                           std::to_string(matrix->devices.size() - static_cast<std::size_t>(matrix->gpus())) +
-                           " network cards";
+            source_.read =
+                counted(static_cast<std::size_t>(matrix->gpus()), "GPU") + ", " +
+                counted(matrix->devices.size() - static_cast<std::size_t>(matrix->gpus()), "network card");
             append(source_.findings, check_topology(*matrix));
             sources.matrices.push_back({index_, std::move(*matrix)});
             return;

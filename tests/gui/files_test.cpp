@@ -9,6 +9,7 @@
 #include <QSvgRenderer>
 #include <QTemporaryDir>
 #include <QUrl>
+#include <algorithm>
 
 #include "gui/app/screenshots.hpp"
 #include "gui/view/trace_model.hpp"
@@ -18,6 +19,7 @@
 #include "gui/widgets/trace_panels.hpp"
 #include "gui/worker/plan_fields.hpp"
 #include "models/formats/document.hpp"
+#include "models/hardware/profile_document.hpp"
 #include "plan/parallel_plan.hpp"
 #include "plan/trace/trace.hpp"
 #include "sim/report/report.hpp"
@@ -365,6 +367,108 @@ TEST(Files, DestroyingAWindowWhileWorkRunsEndsTheWork) {
     window.workbench().edit_setup(setup, "test");
     window.workbench().start_search();
     QTest::qWait(300);
+}
+
+// Logs and topologies of one machine say what they say together: one profile, its findings with the file,
+// what is wrong and what to do, and its nodes as the cluster.
+TEST(Files, DroppedTogetherTheyAreImportedTogether) {
+    if (Workbench::program("trainwright").isEmpty()) GTEST_SKIP() << "trainwright is not built";
+    const QString folder = TW_SOURCE_DIR "/docs/examples/import/";
+    MainWindow window(false);
+    Workbench& workbench = window.workbench();
+    drop(window, {folder + "all_reduce_8.log", folder + "all_reduce_2x8.log", folder + "topo.xml",
+                  folder + "topo.txt"});
+    ASSERT_TRUE(wait_until([&] { return !workbench.profiles().empty(); }));
+    ASSERT_TRUE(wait_until([&] { return window.idle(); }));
+    ASSERT_EQ(workbench.profiles().size(), 1U);
+    const OpenedProfile& imported = workbench.profiles().front();
+    EXPECT_TRUE(QFileInfo(imported.path).fileName().contains("-and-3-more")) << imported.path.toStdString();
+    ASSERT_TRUE(imported.document->cluster);
+    EXPECT_EQ(imported.document->cluster->devices(), 16);
+    const auto shared = std::ranges::find_if(workbench.problems(), [](const Problem& problem) {
+        return problem.where == "topo.xml" && problem.message.startsWith("shared-nic: ");
+    });
+    ASSERT_NE(shared, workbench.problems().end());
+    EXPECT_FALSE(shared->hint.isEmpty());
+    workbench.use_as_cluster(imported);
+    gui::Setup setup = workbench.setup();
+    setup.model = "gpt2-tiny";
+    workbench.edit_setup(setup, "test");
+    ASSERT_TRUE(wait_idle(workbench));
+    ASSERT_NE(workbench.study(), nullptr);
+    EXPECT_EQ(workbench.study()->document.cluster.devices(), 16);
+}
+
+// Logs that name no device are of the cluster at hand.
+TEST(Files, AnImportWithoutADeviceTakesTheSetups) {
+    if (Workbench::program("trainwright").isEmpty()) GTEST_SKIP() << "trainwright is not built";
+    MainWindow window(false);
+    Workbench& workbench = window.workbench();
+    gui::Setup setup = small_setup();
+    setup.cluster = "a100:8";
+    workbench.edit_setup(setup, "test");
+    ASSERT_TRUE(wait_idle(workbench));
+    drop(window, {TW_SOURCE_DIR "/docs/examples/import/topo.xml"});
+    ASSERT_TRUE(wait_until([&] { return !workbench.profiles().empty(); }));
+    EXPECT_EQ(workbench.profiles().front().document->cluster->groups.front().device.name, "a100");
+}
+
+// The ranks of one job are one trace; others open by themselves.
+TEST(Files, TracesOfTheRanksOfAJobOpenAsOne) {
+    const QTemporaryDir folder;
+    const auto trace = [&](const QString& name, int rank, int world) {
+        QFile file(folder.filePath(name));
+        EXPECT_TRUE(file.open(QIODevice::WriteOnly));
+        file.write(
+            QString(
+                R"({"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": %1, "world_size": %2},
+"traceEvents": [{"ph": "X", "name": "a", "cat": "kernel", "pid": 0, "tid": 7, "ts": 10, "dur": 5}]})")
+                .arg(rank)
+                .arg(world)
+                .toUtf8());
+        return file.fileName();
+    };
+    const QStringList files = {trace("r0.json", 0, 2), trace("of-four.json", 1, 4), trace("r1.json", 1, 2),
+                               trace("again.json", 1, 2)};
+    MainWindow window(false);
+    Workbench& workbench = window.workbench();
+    drop(window, files);
+    ASSERT_TRUE(wait_idle(workbench));
+    ASSERT_EQ(workbench.measured().size(), 3U);
+    const auto both =
+        std::ranges::find_if(workbench.measured(), [](const Measured& m) { return !m.more.isEmpty(); });
+    ASSERT_NE(both, workbench.measured().end());
+    EXPECT_EQ(both->name(), "r0.json and 1 more");
+    EXPECT_EQ(both->model->nodes().size(), 2U);
+    // A session names them all and opens them as before.
+    const QString session = folder.filePath("a.session.json");
+    ASSERT_EQ(workbench.save_session(session, {}).toStdString(), "");
+    Workbench other;
+    other.open({session});
+    ASSERT_TRUE(wait_idle(other));
+    EXPECT_EQ(other.measured().size(), 3U);
+}
+
+TEST(Files, WhatALinkSaysThatIsNoPlaceIsTold) {
+    MainWindow window(false);
+    Workbench& workbench = window.workbench();
+    const QTemporaryDir folder;
+    QFile file(folder.filePath("t.json"));
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write(
+        R"({"traceEvents": [{"ph": "X", "name": "a", "cat": "kernel", "pid": 0, "tid": 7, "ts": 10, "dur": 5}]})");
+    file.close();
+    window.open({file.fileName() + "#t=soon&rank=99&colour=red"});
+    ASSERT_TRUE(wait_idle(workbench));
+    QStringList said;
+    for (const Problem& problem : workbench.problems()) {
+        said.append(problem.message);
+        EXPECT_EQ(problem.severity, Problem::Severity::Warning);
+        EXPECT_FALSE(problem.hint.isEmpty());
+    }
+    ASSERT_GE(said.size(), 2) << said.join("\n").toStdString();
+    EXPECT_TRUE(said[0].contains("t=soon"));
+    EXPECT_TRUE(said[1].contains("colour=red"));
 }
 
 }  // namespace

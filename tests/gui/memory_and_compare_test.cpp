@@ -81,6 +81,29 @@ TEST(MemoryView, DrawsCurvesBarsAndFiles) {
     EXPECT_EQ(memory.grab().size(), memory.size());
 }
 
+// Where devices are mixed each rank is judged by its own; what a plan leaves
+// free is beyond the capacity.
+TEST(MemoryView, EachRankHasItsOwnCapacity) {
+    Trace trace = view_test::pipeline_trace();
+    trace.memory_categories = {"master_weights"};
+    trace.memory_capacity_bytes = std::int64_t{40} << 30;
+    for (RankTrace& rank : trace.ranks)
+        rank.memory.push_back({0, {std::int64_t{60} << 30}});
+    trace.ranks[1].memory_capacity_bytes = std::int64_t{76} << 30;
+    MemoryView memory;
+    memory.resize(900, 500);
+    memory.show();
+    memory.set_trace(view_test::model_of(std::move(trace)));
+    memory.perform("timeline.track_down");
+    EXPECT_TRUE(memory.accessibleDescription().contains("ABOVE the capacity of 40.0 GiB"));
+    EXPECT_TRUE(memory.accessibleDescription().contains("master weights 60.0 GiB"));
+    memory.perform("timeline.track_down");
+    EXPECT_TRUE(memory.accessibleDescription().contains("16.0 GiB below the capacity of 76.0 GiB"));
+    const QImage plain = memory.grab().toImage();
+    memory.set_headroom(0.05);
+    EXPECT_NE(memory.grab().toImage(), plain);
+}
+
 TEST(CompareTimelines, LocksTheAxesAndMarksDifferences) {
     Trace slow = view_test::pipeline_trace();
     for (RankTrace& rank : slow.ranks)
@@ -109,6 +132,31 @@ TEST(CompareTimelines, LocksTheAxesAndMarksDifferences) {
               compare.first()->visible_end() - compare.first()->visible_begin());
     compare.set_traces(nullptr, nullptr, "", "");
     EXPECT_EQ(compare.grab().size(), compare.size());
+}
+
+// The longer of the shown steps fits, and what is counted is of that step.
+TEST(CompareTimelines, ShowTheLongerStepAndCountIt) {
+    CompareTimelines compare;
+    compare.resize(1000, 700);
+    compare.show();
+    Trace more = view_test::pipeline_trace(4, 12);
+    compare.set_traces(view_test::model_of(view_test::pipeline_trace(4, 8)),
+                       view_test::model_of(std::move(more)), "A", "B", 1, 1);
+    compare.show_step();
+    const auto& b = compare.second()->trace();
+    ASSERT_GE(b->step_ends().size(), 2U);
+    EXPECT_LE(compare.second()->visible_begin(), b->step_ends()[0]);
+    EXPECT_GE(compare.second()->visible_end(), b->step_ends()[1]);
+    // On one axis, although A ends earlier.
+    EXPECT_EQ(compare.first()->visible_end() - compare.first()->visible_begin(),
+              compare.second()->visible_end() - compare.second()->visible_begin());
+    EXPECT_EQ(compare.only_in(0), 0);
+    // Four microbatches more: a forward, a backward and the transfers of each on
+    // every rank, of one step.
+    std::int64_t of_step = 0;
+    for (TaskId task = 0; task < b->size(); ++task)
+        of_step += b->event(task)->step == 1 && b->event(task)->instruction.microbatch >= 8 ? 1 : 0;
+    EXPECT_EQ(compare.only_in(1), of_step);
 }
 
 TEST(CompareTimelines, TimesLieInTheSameColumnsInBothHalves) {

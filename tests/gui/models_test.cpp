@@ -9,8 +9,11 @@
 #include "gui/item_models/plans_model.hpp"
 #include "gui/item_models/report_rows.hpp"
 #include "gui/item_models/value_table.hpp"
+#include "gui/worker/fix_edit.hpp"
 #include "gui/worker/plan_fields.hpp"
 #include "gui/worker/tasks.hpp"
+#include "plan/check_plan.hpp"
+#include "plan/fix_spec.hpp"
 #include "sim/report/report.hpp"
 #include "tests/gui/window_fixtures.hpp"
 
@@ -221,6 +224,132 @@ TEST(PlanFields, OfferedValuesAreJudged) {
         }
         EXPECT_TRUE(own) << field.key;
     }
+}
+
+// An expert's degrees, ZeRO over groups and the first blocks alone are fields as the search has them.
+TEST(PlanFields, ShardsBlocksAndExpertsAreRead) {
+    const auto study = make_study(small_setup());
+    ASSERT_TRUE(study);
+    const auto found = search_plans(*study, small_setup(), nullptr, {});
+    ASSERT_TRUE(found);
+    ParallelPlan plan = found->plans.front().plan;
+    plan.zero_stage = 2;
+    plan.zero_shard = 8;
+    EXPECT_EQ(field_text(plan, "zero"), "2/8");
+    plan.mesh.etp = 4;
+    EXPECT_EQ(field_text(plan, "etp"), "4");
+    plan.mesh.etp = 1;
+    const auto blocks = with_field(**study, plan, "recompute", "full:1");
+    ASSERT_TRUE(blocks) << to_string(blocks.errors());
+    EXPECT_EQ(blocks->stages.front().recompute_layers, 1);
+    EXPECT_EQ(field_text(*blocks, "recompute"), "full:1");
+    const auto plain = with_field(**study, *blocks, "zero", "1");
+    ASSERT_TRUE(plain);
+    EXPECT_EQ(plain->zero_shard, 0);
+    EXPECT_EQ(field_text(*plain, "recompute"), "full:1");
+    for (const char* wrong : {"4", "0/2", "2/", "2/all", "x"})
+        EXPECT_FALSE(with_field(**study, plan, "zero", wrong)) << wrong;
+    EXPECT_FALSE(with_field(**study, plan, "recompute", "full:0"));
+}
+
+TEST(PlanFields, ConstraintsOfferWhatIsSearched) {
+    gui::Setup setup = small_setup();
+    setup.model = "mixtral-8x22b";
+    setup.cluster = "h100:16";
+    const auto study = make_study(setup);
+    ASSERT_TRUE(study);
+    const auto offers = [&](const char* key, const char* value) {
+        const auto values = constraint_values(**study, 64, key);
+        return std::ranges::find(values, value) != values.end();
+    };
+    EXPECT_TRUE(offers("etp", "8"));
+    EXPECT_TRUE(offers("vpp", "24"));
+    EXPECT_FALSE(offers("vpp", "25"));
+    EXPECT_TRUE(offers("zero", "3/8"));
+    EXPECT_TRUE(offers("recompute", "full:4"));
+    // Every value is one that --fix takes.
+    for (const char* key : constraint_keys())
+        for (const std::string& value : constraint_values(**study, 64, key))
+            EXPECT_TRUE(parse_fix(std::string(key) + "=" + value)) << key << "=" << value;
+}
+
+TEST(PlanFields, AToggledConstraintLeavesTheOthers) {
+    const std::vector<std::string> tp = {"1", "2", "4", "8"}, zero = {"0", "1", "2", "3"};
+    EXPECT_EQ(toggled_fix("", "tp", "4", true, tp), "tp=4");
+    EXPECT_EQ(toggled_fix("etp=2, recompute=full:2,zero=2/8", "tp", "4", true, tp),
+              "etp=2,recompute=full:2,zero=2/8,tp=4");
+    EXPECT_EQ(toggled_fix("tp=4,etp=2", "tp", "2", true, tp), "tp=2|4,etp=2");
+    EXPECT_EQ(toggled_fix("tp=2..8,etp=2", "tp", "4", false, tp), "tp=2|8,etp=2");
+    EXPECT_EQ(toggled_fix("tp=2..8,etp=2", "tp", "", false, tp), "etp=2");
+    // Of the key itself, too, what is not offered stays.
+    EXPECT_EQ(toggled_fix("zero=2/16|0", "zero", "1", true, zero), "zero=0|1|2/16");
+    EXPECT_EQ(toggled_fix("zero=1..2/8", "zero", "3", true, zero), "zero=3|1..2/8");
+    // A key that nobody knows is not ours to take away.
+    EXPECT_EQ(toggled_fix("tq=4", "tp", "4", true, tp), "tq=4,tp=4");
+    // A pasted label is the spec that it stands for.
+    EXPECT_EQ(typed_fix(" \"tp4 pp2 dp2 mbs1 1f1b\" "), "tp4 pp2 dp2 mbs1 1f1b");
+    const auto label = parse_fix(toggled_fix("tp4 pp2 dp2 mbs1 1f1b", "tp", "8", true, tp));
+    ASSERT_TRUE(label) << to_string(label.errors());
+    EXPECT_TRUE(label->tp.allows(4) && label->tp.allows(8) && label->pp.allows(2));
+    EXPECT_FALSE(label->pp.allows(1));
+    EXPECT_TRUE(fix_allows("4..8|16", "8"));
+    EXPECT_FALSE(fix_allows("4..8|16", "12"));
+    EXPECT_EQ(fix_choices("tp=4|8, sp=on").at("sp"), "on");
+}
+
+// The scatter's front holds nothing that a found plan beats in time and in memory.
+TEST(Tasks, PlansOfTheTradeOffAreNotBeaten) {
+    gui::Setup setup = small_setup();
+    setup.model = "llama3-8b";
+    setup.cluster = "h100:16";
+    setup.global_batch = 64;
+    setup.seq_len = 4096;
+    const auto study = make_study(setup);
+    ASSERT_TRUE(study);
+    const auto found = search_plans(*study, setup, nullptr, {});
+    ASSERT_TRUE(found);
+    int front = 0;
+    for (const PlanEntry& entry : found->plans) {
+        front += entry.front ? 1 : 0;
+        for (const PlanEntry& other : found->plans) {
+            const bool beats = &other != &entry && other.evaluation.step_time <= entry.evaluation.step_time &&
+                               other.evaluation.peak_device_bytes <= entry.evaluation.peak_device_bytes;
+            EXPECT_FALSE(entry.front && beats) << summary(entry.plan) << " / " << summary(other.plan);
+        }
+    }
+    EXPECT_GT(front, 0);
+}
+
+TEST(Study, AMixedClusterNamesAllItsDevices) {
+    const auto h100 = load_cluster("h100:16"), a100 = load_cluster("a100:16"), one = load_cluster("cpu:2");
+    ASSERT_TRUE(h100 && a100 && one);
+    Cluster mixed = *h100;
+    mixed.groups.push_back(a100->groups.front());
+    EXPECT_EQ(devices_text(mixed), "16 × h100 + 16 × " + a100->groups.front().device.name + " on 4 nodes");
+    EXPECT_TRUE(devices_text(*one).ends_with(" on 1 node")) << devices_text(*one);
+}
+
+// As the command line's --for.
+TEST(Study, TheFrameworkOfTheSetupIsThatOfTheRequest) {
+    gui::Setup setup = small_setup();
+    setup.framework = "deepspeed";
+    const auto study = make_study(setup);
+    ASSERT_TRUE(study);
+    const auto request = make_request(**study, setup);
+    ASSERT_TRUE(request) << to_string(request.errors());
+    EXPECT_EQ(request->target, TargetFramework::DeepSpeed);
+    setup.framework = "deepsped";
+    const auto wrong = make_request(**study, setup);
+    ASSERT_FALSE(wrong);
+    EXPECT_EQ(wrong.error().context.substr(0, 9), "framework") << wrong.error().context;
+}
+
+// Whatever a rank waits for is its bubble; the part of it that other ranks cause has another name.
+TEST(Models, OneNameMeansOneQuantity) {
+    Workbench workbench;
+    find_small_plans(workbench);
+    for (const auto& row : breakdown_rows(*workbench.shown().report))
+        EXPECT_NE(row.front().text, "bubble");
 }
 
 }  // namespace

@@ -50,5 +50,21 @@ TEST(ProfileCurves, SamplesLieAtTheirShapeWithTheirResidual) {
     EXPECT_NEAR(line->sample_y[0], 2 * std::pow(4096.0, 3) / (2 * predicted), 1e-3 * line->sample_y[0]);
 }
 
+TEST(ProfileCurves, RowsOfALogAreItsBandwidths) {
+    const auto logs = parse_nccl_tests_all(
+        "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+        "536870912 134217728 float sum -1 3138.0 171.09 299.41 0 3140.6 170.95 299.16 0\n"
+        "1073741824 268435456 float sum -1 6276.0 171.09 299.40 0 6281.2 170.95 299.15 0\n",
+        "a.log");
+    ASSERT_TRUE(logs) << to_string(logs.errors());
+    const ProfileChart chart = log_chart(*logs);
+    ASSERT_EQ(chart.lines.size(), 2U);
+    EXPECT_EQ(chart.lines[0].name, "all_reduce of 8, out of place");
+    EXPECT_EQ(chart.lines[1].name, "all_reduce of 8, in place");
+    ASSERT_EQ(chart.lines[0].x.size(), 2U);
+    EXPECT_DOUBLE_EQ(chart.lines[0].x[1], 1073741824.0);
+    EXPECT_DOUBLE_EQ(chart.lines[1].y[1], 299.15e9);
+}
+
 }  // namespace
 }  // namespace tw::gui

@@ -158,18 +158,20 @@ TEST(LastSession, KeepsFilesThatWereBeingRead) {
 // The window's own document is no session of the user's: saving asks for a name.
 TEST(LastSession, IsNotWhatIsSaved) {
     const QTemporaryDir state;
+    gui::Setup asked = small_setup();
+    asked.framework = "megatron";
     qputenv("XDG_STATE_HOME", state.path().toUtf8());
     {
         MainWindow window(true);
         window.show();
-        window.workbench().edit_setup(small_setup(), "test");
+        window.workbench().edit_setup(asked, "test");
         ASSERT_TRUE(wait_idle(window.workbench()));
         window.close();
     }
     MainWindow window(true);
     window.open_last_session();
     ASSERT_TRUE(wait_idle(window.workbench()));
-    EXPECT_EQ(window.workbench().setup(), small_setup());
+    EXPECT_EQ(window.workbench().setup(), asked);
     EXPECT_EQ(window.workbench().session_path(), "");
     EXPECT_FALSE(window.windowTitle().contains("last.session"));
 }

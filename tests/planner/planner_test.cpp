@@ -1,5 +1,6 @@
 // What the planner answers where it finds nothing, is told to stop, or is asked for nonsense.
 #include <atomic>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -260,6 +261,13 @@ TEST(Planner, InfeasiblePlansHaveTheirReasonAndAreDeterministic) {
     }
     EXPECT_TRUE(memory);
     EXPECT_TRUE(rule);
+    // Of those that memory forbids the nearest to fit, of all that are looked at.
+    double least = std::numeric_limits<double>::infinity();
+    for (const InfeasiblePlan& plan : infeasible_plans(simulator, request, 100'000))
+        if (plan.peak_device_bytes > 0) least = std::min(least, plan.peak_device_bytes);
+    EXPECT_EQ(plans.front().peak_device_bytes, least);
+    for (std::size_t i = 1; i < plans.size() && plans[i].peak_device_bytes > 0; ++i)
+        EXPECT_LE(plans[i - 1].peak_device_bytes, plans[i].peak_device_bytes);
     const auto again = infeasible_plans(simulator, request, 40);
     ASSERT_EQ(again.size(), plans.size());
     for (std::size_t i = 0; i < plans.size(); ++i)

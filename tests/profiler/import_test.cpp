@@ -175,6 +175,36 @@ TEST_F(Import, LogsAndTopologyBecomeProfileAndCluster) {
     EXPECT_EQ(again->profile.collectives, document.profile.collectives);
 }
 
+// Traffic is split evenly over the ports: the slow one decides.
+TEST_F(Import, APortAtHalfItsSpeedIsThatOfThePlan) {
+    std::string text = topology_of(18, 400, "mlx5_", 4);
+    const std::string fast = "speed=\"400000\"";
+    text.replace(text.find(fast), fast.size(), "speed=\"200000\"");
+    const ImportResult result = imported({file("half.xml", text)}, "h100");
+    expect_suspects(result, {"half-speed-nic"});
+    const NodeType& type = result.document.cluster->groups.front().type;
+    EXPECT_EQ(type.nics, 4);
+    EXPECT_DOUBLE_EQ(type.nic_bandwidth.value, 25e9);
+    EXPECT_NE(result.taken.front().find("4 network ports of 25 GB/s, the slowest one's of 50 GB/s"),
+              std::string::npos)
+        << result.taken.front();
+}
+
+// A dump of a process that sees one device, beside the matrix of its node.
+TEST_F(Import, TheNodeHasTheDevicesThatTheTextSaysAreUsed) {
+    const std::string one =
+        "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"g\" class=\"0x030200\" link_speed=\"32.0 GT/s "
+        "PCIe\" link_width=\"16\"><gpu dev=\"0\" sm=\"90\" rank=\"0\"/></pci></cpu></system>\n";
+    const ImportResult result = imported({file("one.xml", one), file("two.txt", matrix_of(18, 2))}, "h100");
+    bool said = false;
+    for (const Finding& finding : result.findings)
+        said = said || (finding.message.starts_with("GPUs: 2 in ") &&
+                        finding.message.find("1 in ") != std::string::npos &&
+                        finding.message.ends_with("which is used"));
+    EXPECT_TRUE(said);
+    EXPECT_EQ(result.document.cluster->groups.front().type.devices, 1);
+}
+
 TEST_F(Import, SocketsAlthoughThePortsAreThere) {
     const std::string words =
         "h:1:1 [0] NCCL INFO NET/IB : No device found.\nh:1:1 [0] NCCL INFO NET/Socket : Using "
@@ -278,9 +308,15 @@ TEST_F(Import, ArrivalSkew) {
             text.replace(at, 9, "send");
         return text;
     };
-    expect_suspects(imported({file("s0.json", sends(trace(0, 0, 0, 1 << 20))),
-                              file("s1.json", sends(trace(1, 3, 0, 1 << 20)))}),
-                    {});
+    const ImportResult transfers = imported(
+        {file("s0.json", sends(trace(0, 0, 0, 1 << 20))), file("s1.json", sends(trace(1, 3, 0, 1 << 20)))});
+    expect_suspects(transfers, {});
+    // What becomes no curve is said.
+    ASSERT_TRUE(has_finding(transfers.findings, "numbers-missing"));
+    EXPECT_EQ(to_string(transfers.findings.front()),
+              "numbers-missing: 40 of 40 collectives in the traces are not used: 40 transfers between two "
+              "ranks, which say not to whom");
+    EXPECT_FALSE(has_finding(result.findings, "numbers-missing"));
     // Punctual ranks raise nothing; one rank twice does.
     expect_suspects(
         imported({file("p0.json", trace(0, 0, 0, 1 << 20)), file("p1.json", trace(1, 0, 3, 1 << 20))}), {});

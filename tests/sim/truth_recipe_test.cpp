@@ -37,7 +37,7 @@ TruthRow recipe_row(const Json& changes) {
                 {"iteration_time_s", 10.0},
                 {"status", "ok"}};
     row.merge_patch(changes);
-    const auto rows = read_truth_text(Json::array({row}).dump(), "recipes.json");
+    const auto rows = read_truth_text(("[" + row.dump() + "]"), "recipes.json");
     EXPECT_TRUE(rows) << to_string(rows.errors());
     return rows->front();
 }

@@ -95,13 +95,29 @@ TEST(MemoryCurve, NoPeakVanishesAtAnyZoom) {
             most = std::max(most, curve.total(s));
         std::int64_t seen = 0;
         for (const std::uint32_t s : columns)
-            seen = std::max(seen, curve.total(s));
+            if (s != MemoryCurve::kNoSample) seen = std::max(seen, curve.total(s));
         ASSERT_EQ(seen, most);
     }
     std::int64_t most = 0;
     for (std::size_t s = 0; s < samples.size(); ++s)
         most = std::max(most, curve.total(s));
     EXPECT_EQ(curve.peak().bytes, most);
+}
+
+// A run records its first sample when its first forward is done: before, nothing is known.
+TEST(MemoryCurve, BeginsEmpty) {
+    const std::vector<MemorySample> samples = {{500, {7}}, {900, {3}}};
+    const MemoryCurve curve(samples);
+    std::vector<std::uint32_t> columns(10);
+    curve.columns({0, 1000, 10}, columns);
+    EXPECT_EQ(columns[0], MemoryCurve::kNoSample);
+    EXPECT_EQ(columns[3], MemoryCurve::kNoSample);
+    EXPECT_EQ(columns[6], 0U);
+    EXPECT_EQ(columns[8], 0U);  // the larger of both that the column shows
+    EXPECT_EQ(columns[9], 1U);
+    EXPECT_FALSE(curve.begun(499));
+    EXPECT_TRUE(curve.begun(500));
+    EXPECT_EQ(category_title("master_weights"), "master weights");
 }
 
 TEST(MemoryCurve, ExplainsThePeak) {

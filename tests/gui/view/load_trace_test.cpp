@@ -209,6 +209,63 @@ TEST(LoadTrace, SeveralFilesShareOneAxis) {
     EXPECT_EQ((*model)->start(1), 10'000'000);
 }
 
+// Two ranks leave a collective together: the second's clock is 7.5 ms ahead. Both times are relative to the
+// file's own base.
+TEST(LoadTrace, ClocksOfRanksAreAligned) {
+    const TemporaryFolder folder;
+    const auto text = [](int rank, double clock_us, std::int64_t base_ns) {
+        std::string events;
+        for (int i = 0; i < 5; ++i) {
+            const double end = 1000.0 + 400 * i + clock_us - static_cast<double>(base_ns) * 1e-3;
+            const double length = rank == 0 ? 100 : 30;  // rank 1 comes later and waits less
+            events +=
+                (i > 0 ? "," : "") +
+                std::string(
+                    R"({"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":20,"ts":)") +
+                std::to_string(end - length) + R"(,"dur":)" + std::to_string(length) + "}";
+        }
+        return R"({"schemaVersion":1,"baseTimeNanoseconds":)" + std::to_string(base_ns) +
+               R"(,"distributedInfo":{"backend":"nccl","rank":)" + std::to_string(rank) +
+               R"(,"world_size":2,"pg_config":[{"ranks":[0,1]}]},"traceEvents":[)" + events + "]}";
+    };
+    const std::string first = text(0, 0, 0), second = text(1, 7500, 2'000'000);
+    ASSERT_TRUE(traced_rank(second));
+    EXPECT_EQ(traced_rank(second)->rank, 1);
+    EXPECT_EQ(traced_rank(second)->world_size, 2);
+    EXPECT_FALSE(traced_rank(R"({"traceEvents":[]})"));
+    const std::vector<std::filesystem::path> files = {written(folder, "a.json", first),
+                                                      written(folder, "b.json", second)};
+    const auto model = load_trace_model(files);
+    ASSERT_TRUE(model);
+    ASSERT_EQ((*model)->lanes().size(), 2U);
+    const Lane &a = (*model)->lanes()[0], &b = (*model)->lanes()[1];
+    for (TaskId i = 0; i < 5; ++i)
+        EXPECT_EQ((*model)->finish(a.begin + i), (*model)->finish(b.begin + i));
+    ASSERT_EQ((*model)->warnings().size(), 1U);
+    EXPECT_NE((*model)->warnings()[0].find("rank 1: its clock is 7.500 ms ahead of"), std::string::npos)
+        << (*model)->warnings()[0];
+}
+
+// NCCL has one kernel for sends, receives and all-to-alls: the collective's name tells, or the operation that
+// launched it.
+TEST(LoadTrace, SendRecvKernelsAreTransfersWhereTheyAreCalledSo) {
+    const TemporaryFolder folder;
+    const auto model = load(written(folder, "p2p.json", R"({"schemaVersion": 1, "traceEvents": [
+{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":1,"tid":1,"ts":0,"dur":5,"args":{"External id":7,"Collective name":"recv"}},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_SendRecv","pid":0,"tid":7,"ts":10,"dur":5,"args":{"Collective name":"send"}},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_SendRecv","pid":0,"tid":7,"ts":20,"dur":5,"args":{"Collective name":"alltoall_base"}},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_SendRecv","pid":0,"tid":7,"ts":30,"dur":5,"args":{"External id":7}},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_SendRecv","pid":0,"tid":7,"ts":40,"dur":5,"args":{"External id":8}}
+]})"));
+    ASSERT_NE(model, nullptr);
+    const Lane& lane = model->lanes()[model->ranks()[0].lane_begin];
+    ASSERT_EQ(lane.end - lane.begin, 4U);
+    EXPECT_EQ(model->kind(lane.begin), TaskKind::PipelineTransfer);
+    EXPECT_EQ(model->kind(lane.begin + 1), TaskKind::Communication);
+    EXPECT_EQ(model->kind(lane.begin + 2), TaskKind::PipelineTransfer);
+    EXPECT_EQ(model->kind(lane.begin + 3), TaskKind::Communication);
+}
+
 TEST(LoadTrace, CanBeGivenUp) {
     const TemporaryFolder folder;
     const auto path = folder.path() / "chrome.json";

@@ -147,7 +147,12 @@ TEST(TraceModelBuilder, FilesAreNodesAndTheBusiestStreamStandsForTheRank) {
 
 TEST(TaskKind, KnowsForeignKernels) {
     EXPECT_EQ(foreign_kind("kernel", "ncclDevKernel_AllReduce_Sum_bf16"), TaskKind::Communication);
-    EXPECT_EQ(foreign_kind("kernel", "ncclDevKernel_SendRecv"), TaskKind::PipelineTransfer);
+    EXPECT_EQ(foreign_kind("kernel", "ncclDevKernel_SendRecv"), TaskKind::Communication);
+    for (const char* name :
+         {"send", "recv", "c10d::send", "c10d::recv_", "nccl:send 0->1", "batch_isend_irecv"})
+        EXPECT_TRUE(is_send_or_receive(name)) << name;
+    for (const char* name : {"", "alltoall_base", "all_to_allv", "nccl:all_to_all", "record_param_comms"})
+        EXPECT_FALSE(is_send_or_receive(name)) << name;
     EXPECT_EQ(foreign_kind("kernel", "sm90_xmma_gemm"), TaskKind::Kernel);
     EXPECT_EQ(foreign_kind("dp", "all-reduce s1"), TaskKind::DataParallel);
     EXPECT_EQ(foreign_kind("cpu_op", "aten::mm"), TaskKind::CpuOp);

@@ -158,7 +158,9 @@ TEST(TopologyNics, NearestPortsOfAnXml) {
     const TopologyNics nics = topology_nics(*topology);
     EXPECT_EQ(nics.ports, (std::vector<std::string>{"mlx5_0", "mlx5_1"}));
     EXPECT_EQ(nics.left_out, std::vector<std::string>{"eth0"});
-    EXPECT_DOUBLE_EQ(nics.bandwidth.value, 25e9);
+    // What an even split over both ports runs at is the slower one's rate.
+    EXPECT_DOUBLE_EQ(nics.bandwidth.value, 12.5e9);
+    EXPECT_DOUBLE_EQ(nics.fastest.value, 25e9);
     EXPECT_EQ(nics.nearest, (std::vector<NearestNic>{{0, 1}, {0, 3}, {1, 3}}));
     const auto findings = check_topology(*topology);
     EXPECT_TRUE(has_finding(findings, "half-speed-nic"));  // mlx5_1 has half of mlx5_0's speed

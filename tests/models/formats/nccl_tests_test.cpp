@@ -148,6 +148,11 @@ TEST(NcclTests, FlagsContradictions) {
                   kHeader + small +
                       "1073741824 268435456 float sum -1 6276.0 171.09 320.79 0 6281.2 170.95 299.15 0\n",
                   5},
+             // No operation moves 2.5 times the message over a link, whatever the number of ranks.
+             Case{"factor-mismatch",
+                  kHeader +
+                      "1073741824 268435456 float sum -1 6276.0 171.09 427.73 0 6281.2 170.95 427.38 0\n",
+                  0},
              Case{"ranks-mismatch", "# Rank 0" + device + "# Rank 1" + device + kHeader + good, 0},
              Case{"operation-mismatch", "# Collective test starting: broadcast_perf\n" + kHeader + good, 0},
              Case{"wrong-results",
