@@ -1,6 +1,7 @@
 #include "sim/cost/layer_cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "models/hardware/scatter.hpp"
@@ -111,11 +112,22 @@ bool is_product(const Op& op) {
     return std::holds_alternative<Gemm>(op.body);
 }
 
+// The shards' collectives pass the ports of those that compute waits for: both stay inside a node, or both
+// leave it. They share the ports' rate, so that taking turns ends as late as running beside each other.
+bool shares_ports(const CostContext& c) {
+    const bool leaves = std::max(c.shard.nodes, c.expert_shard.nodes) > 1;
+    const std::array groups = {&c.tp, &c.cp, &c.ep, &c.etp};
+    return std::any_of(groups.begin(), groups.end(), [&](const GroupPlacement* group) {
+        return group->size > 1 && (group->nodes > 1) == leaves;
+    });
+}
+
 // Adds ops to a PhaseCost one after the other.
 class PhaseBuilder {
   public:
     explicit PhaseBuilder(const CostContext& context)
-        : context_(context), shard_(context.one_thread ? CostStream::Comm : CostStream::Shard) {}
+        : context_(context),
+          shard_(context.one_thread || shares_ports(context) ? CostStream::Comm : CostStream::Shard) {}
 
     void add(const Op& op, const OpCost& cost, bool recomputed) {
         auto& host = phase_.matrix.row(CostStream::Host);

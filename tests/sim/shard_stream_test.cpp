@@ -78,6 +78,20 @@ TEST_P(ShardStream, AReductionDoesToo) {
     EXPECT_NEAR(seconds(Opcode::Backward, kLayers), gather() + kLayers * both_, kRounding);
 }
 
+// Inside a node both pass the same links, which do not send faster for two.
+TEST_P(ShardStream, TakesTurnsWhereBothPassTheSamePorts) {
+    work_.dense_parameters = 20'000'000;
+    const double apart = seconds(Opcode::Forward, kLayers);
+    context_.shard = group(1, 4);
+    const double exchange =
+        collective_cost(CollectiveKind::AllReduce, 1e8, context_.tp, *context_.node, context_.profile)
+            .seconds;
+    work_.dense_parameters = 200'000'000;
+    ASSERT_GT(gather() + exchange, both_);
+    EXPECT_GE(seconds(Opcode::Forward, kLayers), kLayers * (gather() + exchange) * (1 - kRounding));
+    EXPECT_GT(seconds(Opcode::Forward, kLayers), apart);
+}
+
 // One thread makes all collectives, and computes.
 TEST_P(ShardStream, OneThreadTakesTurns) {
     context_.one_thread = OneThread{};
