@@ -123,18 +123,16 @@ std::vector<std::vector<std::string>> opened_together(const std::vector<std::str
     std::vector<Group> groups;
     for (const std::string& path : paths) {
         std::error_code code;
-        const auto rank =
-            paths.size() > 1 && fs::is_regular_file(path, code) ? traced_rank(head_of(path)) : std::nullopt;
-        if (rank) {
-            const auto same = std::ranges::find_if(groups, [&](const Group& group) {
-                return group.world == rank->world_size && !group.ranks.contains(rank->rank);
-            });
-            if (same != groups.end()) {
-                same->ranks[rank->rank] = path;
-                continue;
-            }
+        TracedRank at{};  // of a world of 0: a file alone
+        if (paths.size() > 1 && fs::is_regular_file(path, code)) at = traced_rank(head_of(path)).value_or(at);
+        const auto same = std::ranges::find_if(groups, [&](const Group& group) {
+            return at.world_size > 0 && group.world == at.world_size && !group.ranks.contains(at.rank);
+        });
+        if (same == groups.end()) {
+            groups.push_back({at.world_size, {{at.rank, path}}});
+        } else {
+            same->ranks[at.rank] = path;
         }
-        groups.push_back({rank ? rank->world_size : 0, {{rank ? rank->rank : 0, path}}});
     }
     std::vector<std::vector<std::string>> together;
     for (const Group& group : groups) {
