@@ -132,7 +132,8 @@ Status set_plan(const TruthRow& row, const FrameworkDefaults& defaults, Validati
     if (!precision) return precision.errors();
     const StatedRecompute recompute = stated_recompute(row, defaults);
     if (!recompute.refused.empty()) return reason(recompute.refused);
-    c.plan.seq_len = row.model.seq_len.value_or(c.graph.default_seq_len);
+    const bool images = c.graph.family == "vit";  // as long as an image has patches, whatever the row says
+    c.plan.seq_len = images ? c.graph.default_seq_len : row.model.seq_len.value_or(c.graph.default_seq_len);
     c.plan.precision.compute = *precision;
     apply_framework(defaults, hopper_or_later(device), c.plan);
     if (Status applied = apply_row(row, defaults, recompute, c); !applied) return applied;

@@ -86,7 +86,7 @@ TEST_P(ShardStream, TakesTurnsWhereBothPassTheSamePorts) {
     const double exchange =
         collective_cost(CollectiveKind::AllReduce, 1e8, context_.tp, *context_.node, context_.profile)
             .seconds;
-    work_.dense_parameters = 200'000'000;
+    work_.dense_parameters = 2'000'000'000;
     ASSERT_GT(gather() + exchange, both_);
     EXPECT_GE(seconds(Opcode::Forward, kLayers), kLayers * (gather() + exchange) * (1 - kRounding));
     EXPECT_GT(seconds(Opcode::Forward, kLayers), apart);

@@ -46,7 +46,7 @@ TEST(Document, DescribesWhatMachinesPrint) {
         "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV12\tPIX\t0-15\nGPU1\tNV12\t X "
         "\tSYS\t16-31\nNIC0\tPIX\tSYS\t X \n");
     EXPECT_EQ(matrix.kind, "nvidia-smi topology matrix");
-    EXPECT_EQ(matrix.title, "2 GPUs, NVLink between all pairs, 1 NICs");
+    EXPECT_EQ(matrix.title, "2 GPUs, NVLink between all pairs, 1 NIC");
     EXPECT_EQ(fact(matrix, "GPU pairs"), "1 x NV12");
     EXPECT_EQ(fact(matrix, "nearest NICs"), "GPU0: NIC0 (PIX), GPU1: NIC0 (SYS)");
 

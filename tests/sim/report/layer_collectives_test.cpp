@@ -46,12 +46,14 @@ std::vector<const TraceEvent*> inside(const SimulationReport& report) {
     return events;
 }
 
+// Of what the allocator holds.
 double highest(const SimulationReport& report) {
+    const std::vector<std::string>& categories = report.trace.memory_categories;
     std::int64_t most = 0;
     for (const MemorySample& sample : report.trace.ranks.front().memory) {
         std::int64_t sum = 0;
-        for (const std::int64_t bytes : sample.bytes)
-            sum += bytes;
+        for (std::size_t i = 0; i < sample.bytes.size(); ++i)
+            sum += categories[i] == "outside the allocator" ? 0 : sample.bytes[i];
         most = std::max(most, sum);
     }
     return static_cast<double>(most);
