@@ -1,4 +1,8 @@
 #include <sstream>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "cli/commands.hpp"
 #include "cli/common/load_plan.hpp"
@@ -33,7 +37,29 @@ Status write_pictures(const SimulateCommandOptions& options, const SimulationRep
     return console.write(options.svg, render_svg(report.trace, svg));
 }
 
+// Names that promise another format than is written would deceive who opens the file.
+Errors promised_otherwise(const SimulateCommandOptions& options) {
+    struct Promise {
+        std::string_view key, path, format;
+        std::vector<std::string_view> others;
+    };
+    Errors errors;
+    for (const Promise& p :
+         {Promise{"--trace", options.trace, "JSON", {".gz", ".zst", ".pftrace", ".perfetto-trace", ".svg"}},
+          Promise{"--svg", options.svg, "SVG", {".png", ".pdf", ".svgz", ".json"}}}) {
+        for (const std::string_view other : p.others) {
+            if (!p.path.ends_with(other)) continue;
+            const std::string_view ending = p.format == "JSON" ? ".json" : ".svg";
+            errors.push_back({ErrorCode::Usage, fmt::format("what is written is {}, not {}", p.format, other),
+                              std::string(p.key),
+                              fmt::format("{}{}", p.path.substr(0, p.path.find('.')), ending)});
+        }
+    }
+    return errors;
+}
+
 int simulate(const SimulateCommandOptions& options, Console& console) {
+    if (const Errors errors = promised_otherwise(options); !errors.empty()) return console.fail(errors);
     const Result<LoadedPlan> plan = load_plan(options.plan);
     if (!plan) return console.fail(plan.errors());
     const Simulator simulator(plan->environment);

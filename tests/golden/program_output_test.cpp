@@ -107,6 +107,7 @@ std::vector<Case> all_cases() {
         {"error-plan-money", "plan --model gpt2-tiny --cluster cpu:2 --global-batch 8 --objective money"},
         {"inspect-misspelt", "inspect misspelt-config.json"},
         {"error-misspelt-cluster", "plan --model gpt2-tiny --cluster misspelt-cluster.json --global-batch 8"},
+        {"error-trace-ending", "simulate tiny.json --trace step.json.gz --svg step.png"},
         {"error-misspelt-scenario", "simulate tiny.json --scenario misspelt-scenario.json"},
         {"error-run-sync", "run tiny.json --density 0.1 --staleness 3 --local-steps 4 --block 64"},
     };
