@@ -1,9 +1,21 @@
+#include <initializer_list>
+
 #include "plan/rules/rule.hpp"
 
 namespace tw {
 namespace {
 
 constexpr std::int64_t kMaxDegree = kMaxClusterDevices;
+
+// Above kMaxDegree where the product is; exact below it. Degrees are in [1, kMaxDegree].
+std::int64_t product_of(std::initializer_list<int> degrees) {
+    std::int64_t product = 1;
+    for (const int degree : degrees) {
+        product *= degree;
+        if (product > kMaxDegree) break;
+    }
+    return product;
+}
 
 }  // namespace
 
@@ -22,6 +34,18 @@ void check_ranges(const RuleContext& context, PlanCheck& check) {
     within(PlanKnob::Cp, plan.mesh.cp, 1, kMaxDegree);
     within(PlanKnob::Ep, plan.mesh.ep, 1, kMaxDegree);
     within(PlanKnob::Etp, plan.mesh.etp, 1, kMaxDegree);
+    const DeviceMesh& mesh = plan.mesh;
+    if (check.errors.empty()) {
+        const auto together = [&](PlanKnob knob, const char* names, std::int64_t product) {
+            if (product <= kMaxDegree) return;
+            refuse(context, check, knob,
+                   std::string(names) + " are more than the " + std::to_string(kMaxDegree) +
+                       " devices that a cluster may have",
+                   "smaller degrees");
+        };
+        together(PlanKnob::Dp, "dp * tp * pp * cp", product_of({mesh.dp, mesh.tp, mesh.pp, mesh.cp}));
+        together(PlanKnob::Ep, "ep * etp * pp", product_of({mesh.ep, mesh.etp, mesh.pp}));
+    }
     within(PlanKnob::Vpp, plan.virtual_stages, 1, kMaxDegree);
     within(PlanKnob::Mbs, plan.microbatch, 1, kMostOfAPlan);
     within(PlanKnob::Microbatches, plan.microbatches, 1, kMostOfAPlan);
