@@ -98,7 +98,7 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
             if (world / tp % pp != 0 || pp > graph.blocks || !fix.pp.allows(pp)) continue;
             for (const int cp : degrees) {
                 if (world / tp / pp % cp != 0 || !fix.cp.allows(cp)) continue;
-                if (cp > 1 && (!graph.counts_tokens || seq_len_ % (2 * cp) != 0)) continue;
+                if (cp > 1 && (!graph.counts_tokens || seq_len_ % (std::int64_t{2} * cp) != 0)) continue;
                 const int dp = world / (tp * pp * cp);
                 if (request.global_batch % dp != 0 || !fix.dp.allows(dp)) continue;
                 for (const int ep : experts) {

@@ -21,7 +21,6 @@ struct PredictOptions {
     bool bubble = true;          // false: a step takes what its busiest rank computes and synchronises
 };
 
-Result<Prediction> predict(const ValidationCase& validation_case, const TruthRow& row,
-                           const PredictOptions& options = {});
+Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, const PredictOptions& options = {});
 
 }  // namespace tw
