@@ -15,13 +15,12 @@ namespace tw {
 namespace {
 
 // Forward and backward of the model's first block.
-double layer_time(const ValidationCase& c, const PlanCost& costs) {
-    for (int i = 0; i < c.graph.size(); ++i) {
-        if (c.graph.layer(i).role != LayerRole::Block) continue;
-        const LayerCost& layer =
-            costs.shape(0).layers[static_cast<std::size_t>(c.graph.layer(i).layer_class)];
-        const SimTime both = layer.phase(c.plan.recompute, Opcode::Forward).device_time() +
-                             layer.phase(c.plan.recompute, Opcode::Backward).device_time();
+double layer_time(const LayerGraph& graph, const ParallelPlan& plan, const PlanCost& costs) {
+    for (int i = 0; i < graph.size(); ++i) {
+        if (graph.layer(i).role != LayerRole::Block) continue;
+        const LayerCost& layer = costs.shape(0).layers[static_cast<std::size_t>(graph.layer(i).layer_class)];
+        const SimTime both = layer.phase(plan.recompute, Opcode::Forward).device_time() +
+                             layer.phase(plan.recompute, Opcode::Backward).device_time();
         return to_seconds(both).value;
     }
     return 0;
@@ -175,7 +174,7 @@ Result<Prediction> predict(const ValidationCase& c, const TruthRow& row, const P
         p.memory_text = addends_text(*read);
     }
     if (row.one_layer) {
-        p.step_time_s = layer_time(c, *prepared->costs);
+        p.step_time_s = layer_time(c.graph, plan, *prepared->costs);
         return p;
     }
     p.step_time_s = period_s(*prepared);

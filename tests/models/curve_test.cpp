@@ -56,13 +56,18 @@ TEST(GemmCurve, CountsWholeWavesOnDevicesThatRunThem) {
     EXPECT_LT(more, 2.0 * one_wave);
 }
 
-TEST(GemmCurve, MisalignedMatricesOfABatchLoseTheTensorCores) {
+GemmCurve curve_with_scalar_kernels() {
     GemmCurve curve;
     curve.rate = 250e12;
     curve.bandwidth = 1e13;
     curve.sms = 108;
     curve.unaligned = 1.1;
     curve.scalar = 14;
+    return curve;
+}
+
+TEST(GemmCurve, MisalignedMatricesOfABatchLoseTheTensorCores) {
+    const GemmCurve curve = curve_with_scalar_kernels();
     const auto seconds = [&](std::int64_t head_dim, std::int64_t batch) {
         return gemm_seconds(curve, GemmShape{2048, 2048, head_dim, batch});
     };
@@ -74,12 +79,7 @@ TEST(GemmCurve, MisalignedMatricesOfABatchLoseTheTensorCores) {
 
 // 85 tokens each of 48 experts: k of their weights' gradients, whose operands' rows lie along m and n.
 TEST(GemmCurve, TheTokensOfAWeightGradientNeedNoAlignment) {
-    GemmCurve curve;
-    curve.rate = 250e12;
-    curve.bandwidth = 1e13;
-    curve.sms = 108;
-    curve.unaligned = 1.1;
-    curve.scalar = 14;
+    const GemmCurve curve = curve_with_scalar_kernels();
     GemmShape shape{2048, 4096, 85, 48};
     const double as_forward = gemm_seconds(curve, shape);
     shape.strided_k = true;

@@ -1,6 +1,7 @@
 // accelerate's YAML: utils/dataclasses.py, parallelism_config.py (1.10 and later, and what older versions
 // wrote).
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -196,17 +197,11 @@ class Reader {
 }  // namespace
 
 Result<ImportedConfig> import_accelerate(std::string_view text, std::string_view path) {
-    const auto yaml = parse_yaml(text, path);
-    if (!yaml) return yaml.errors();
     ImportedConfig config;
     config.framework = TargetFramework::Accelerate;
     config.row = "transformers";
     config.model_missing = "accelerate's YAML describes no model; batches and sequences are the script's";
-    Errors errors;
-    const ForeignTable top(*yaml, "", path, errors, config.warnings);
-    Reader(top, config).all();
-    if (!errors.empty()) return errors;
-    return config;
+    return read_config<Reader>(parse_yaml(text, path), path, std::move(config));
 }
 
 }  // namespace tw

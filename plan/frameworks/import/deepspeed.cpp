@@ -1,5 +1,6 @@
 // DeepSpeed's JSON: runtime/config.py, runtime/zero/config.py, runtime/pipe (main of 2026-08).
 #include <cctype>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -221,17 +222,11 @@ class Reader {
 }  // namespace
 
 Result<ImportedConfig> import_deepspeed(std::string_view text, std::string_view path) {
-    const auto json = parse_json(text, path);
-    if (!json) return json.errors();
     ImportedConfig config;
     config.framework = TargetFramework::DeepSpeed;
     config.row = "deepspeed";
     config.model_missing = "DeepSpeed's JSON describes no model";
-    Errors errors;
-    const ForeignTable top(*json, "", path, errors, config.warnings);
-    Reader(top, config).all();
-    if (!errors.empty()) return errors;
-    return config;
+    return read_config<Reader>(parse_json(text, path), path, std::move(config));
 }
 
 }  // namespace tw

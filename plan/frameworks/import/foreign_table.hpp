@@ -89,4 +89,17 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 Result<Json> parse_yaml(std::string_view text, std::string_view path);  // yaml_document.cpp
 Result<Json> parse_toml(std::string_view text, std::string_view path);  // toml_document.cpp
 
+// What a framework's `Reader(top, config).all()` makes of a document: `config`, filled in, or all that cannot
+// be read in it.
+template <class Reader>
+Result<ImportedConfig> read_config(const Result<Json>& document, std::string_view path,
+                                   ImportedConfig config) {
+    if (!document) return document.errors();
+    Errors errors;
+    const ForeignTable top(*document, "", path, errors, config.warnings);
+    Reader(top, config).all();
+    if (!errors.empty()) return errors;
+    return config;
+}
+
 }  // namespace tw

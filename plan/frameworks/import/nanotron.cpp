@@ -1,5 +1,6 @@
 // nanotron's YAML: config/config.py, config/parallelism_config.py, config/models_config.py (main of 2026-04).
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -162,15 +163,9 @@ class Reader {
 }  // namespace
 
 Result<ImportedConfig> import_nanotron(std::string_view text, std::string_view path) {
-    const auto yaml = parse_yaml(text, path);
-    if (!yaml) return yaml.errors();
     ImportedConfig config;
     config.framework = TargetFramework::Nanotron;
-    Errors errors;
-    const ForeignTable top(*yaml, "", path, errors, config.warnings);
-    Reader(top, config).all();
-    if (!errors.empty()) return errors;
-    return config;
+    return read_config<Reader>(parse_yaml(text, path), path, std::move(config));
 }
 
 }  // namespace tw

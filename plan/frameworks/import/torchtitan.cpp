@@ -1,6 +1,7 @@
 // torchtitan's TOML up to v0.2.2: config/job_config.py.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -298,15 +299,9 @@ class Reader {
 }  // namespace
 
 Result<ImportedConfig> import_torchtitan(std::string_view text, std::string_view path) {
-    const auto toml = parse_toml(text, path);
-    if (!toml) return toml.errors();
     ImportedConfig config;
     config.framework = TargetFramework::Torchtitan;
-    Errors errors;
-    const ForeignTable top(*toml, "", path, errors, config.warnings);
-    Reader(top, config).all();
-    if (!errors.empty()) return errors;
-    return config;
+    return read_config<Reader>(parse_toml(text, path), path, std::move(config));
 }
 
 }  // namespace tw
