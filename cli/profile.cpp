@@ -123,7 +123,7 @@ std::vector<std::string> absent_parts(const HardwareProfile& p) {
     const auto has = [](const auto& entries, const auto& matches) {
         return std::any_of(entries.begin(), entries.end(), matches);
     };
-    for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Fp8}) {
+    for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Fp8, Precision::Nvfp4}) {
         if (!has(p.gemm, [&](const GemmEntry& e) { return e.precision == precision; }))
             absent.push_back(fmt::format("product {}", to_string(precision)));
     }

@@ -119,6 +119,7 @@ PrecisionSpec precision_named(std::string_view name) {
     PrecisionSpec spec;
     if (name == "fp16") spec.compute = spec.parameters = Precision::Fp16;
     if (name == "fp8") spec.compute = Precision::Fp8;
+    if (name == "nvfp4") spec.compute = Precision::Nvfp4;
     if (name == "fp32" || name == "tf32") {
         spec.compute = name == "fp32" ? Precision::Fp32 : Precision::Tf32;
         spec.parameters = Precision::Fp32;
@@ -134,7 +135,7 @@ OptimizerKind optimizer_named(std::string_view name) {
 }
 
 std::vector<std::string> precision_names() {
-    return {"bf16", "fp16", "fp8", "fp32", "tf32"};
+    return {"bf16", "fp16", "fp8", "nvfp4", "fp32", "tf32"};
 }
 
 std::vector<std::string> optimizer_names() {

@@ -124,8 +124,9 @@ std::string_view to_string(WorkShape::Cp kind);  // "ring", "all-to-all"
 std::string_view to_string(WorkShape::ExpertDispatch dispatch);  // "all-to-all", "per-node"
 std::string_view to_string(OptimizerKind kind);                  // "adam", ...
 
-// What users choose by a name. Mixed precision ("bf16", "fp16", "fp8") keeps fp32 masters and moments, as the
-// defaults do; "fp32" and "tf32" compute with fp32 parameters. An unknown name is the default.
+// What users choose by a name. Mixed precision ("bf16", "fp16", "fp8", "nvfp4") keeps fp32 masters and
+// moments, as the defaults do; "fp32" and "tf32" compute with fp32 parameters. An unknown name is the
+// default.
 PrecisionSpec precision_named(std::string_view name);
 OptimizerKind optimizer_named(std::string_view name);
 std::vector<std::string> precision_names();

@@ -25,8 +25,8 @@ constexpr std::int64_t kMaxDegree = kMaxClusterDevices;
 constexpr std::int64_t kMaxLayers = std::int64_t{1} << 30;
 constexpr int kUnplaced = -1;  // a stage whose document names no node group
 
-constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16,
-                                    Precision::Fp8};
+constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16,
+                                    Precision::Bf16, Precision::Fp8,  Precision::Nvfp4};
 constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full,
                                         RecomputeMode::SelectiveOps};
 constexpr std::array kAttentionKernels = {AttentionKernel::Unfused, AttentionKernel::Flash1,

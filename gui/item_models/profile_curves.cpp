@@ -120,8 +120,8 @@ double median(std::vector<double> values) {
 }
 
 std::optional<Precision> precision_in(std::string_view variant) {
-    for (const Precision p :
-         {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16, Precision::Fp8})
+    for (const Precision p : {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16,
+                              Precision::Fp8, Precision::Nvfp4})
         if (variant.starts_with(to_string(p))) return p;
     return std::nullopt;
 }

@@ -49,8 +49,8 @@ constexpr std::array kKeys = {"tp",  "sp", "pp",  "vpp",  "cp",        "ep",
 
 constexpr std::array kModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::SelectiveOps,
                                RecomputeMode::Full};
-constexpr std::array kPrecisions = {Precision::Bf16, Precision::Fp16, Precision::Fp8, Precision::Tf32,
-                                    Precision::Fp32};
+constexpr std::array kPrecisions = {Precision::Bf16,  Precision::Fp16, Precision::Fp8,
+                                    Precision::Nvfp4, Precision::Tf32, Precision::Fp32};
 constexpr std::array kOptimizers = {OptimizerKind::Adam, OptimizerKind::Sgd, OptimizerKind::SgdMomentum,
                                     OptimizerKind::Lamb};
 constexpr std::array kAttention = {AttentionKernel::Unfused, AttentionKernel::Flash1, AttentionKernel::Flash2,
@@ -186,7 +186,7 @@ Status set_field(ParallelPlan& plan, std::string_view key, std::string_view text
     if (key == "precision")
         return set_word(text, key, kPrecisions, [&](Precision p) {
             plan.precision.compute = p;
-            plan.precision.parameters = p == Precision::Fp8    ? Precision::Bf16
+            plan.precision.parameters = quantised(p)           ? Precision::Bf16
                                         : p == Precision::Tf32 ? Precision::Fp32
                                                                : p;
             plan.precision.master_weights = plan.precision.parameters != Precision::Fp32;

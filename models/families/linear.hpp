@@ -21,7 +21,7 @@ struct Linear {
     // Outputs of the products that a model without fused projections issues one after the other (query, key,
     // value; gate, up), on one rank; zeros: one product.
     std::array<std::int64_t, 3> products{};
-    // Runs in fp8 where the training does. Not the modules that frameworks leave in the precision of
+    // Runs in fp8 or nvfp4 where the training does. Not the modules that frameworks leave in the precision of
     // activations: output layers and routers (Megatron-LM core/models/gpt/gpt_model.py builds the output
     // layer as a tensor_parallel.ColumnParallelLinear, outside of get_fp8_context; moe/router.py, gating;
     // torchtitan's train_configs: float8's filter_fqns has "output" and "router.gate").

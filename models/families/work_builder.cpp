@@ -10,6 +10,15 @@ double d(std::int64_t v) {
     return static_cast<double>(v);
 }
 
+// Moved by the kernels that cast an element of 16 bits. To fp8 it is read once. To nvfp4 it is read for its
+// largest value, plain and behind a random Hadamard transform, for the cast along rows, and for the one along
+// columns, which is transformed (Transformer Engine pytorch/csrc/quantizer.cpp, NVFP4Quantizer::quantize_impl
+// with the recipe's defaults; later versions fuse the last two).
+double cast_bytes(Precision to) {
+    constexpr double kRead = 2;
+    return to == Precision::Nvfp4 ? 3 * kRead + 2 * bytes_per_element(to) : kRead + bytes_per_element(to);
+}
+
 }  // namespace
 
 WorkBuilder::WorkBuilder(const WorkShape& s) : shape(s) {
@@ -61,12 +70,12 @@ void WorkBuilder::cast_before_gather() {
 }
 
 void WorkBuilder::product(const Linear& l, std::int64_t m, GemmForm form, std::int64_t groups) {
-    const bool fp8 = l.quantised && shape.precision == Precision::Fp8;
+    const bool narrow = l.quantised && quantised(shape.precision);
     const bool forward = form == GemmForm::Forward;
-    if (fp8 && forward) work.quantised_parameters += groups * l.local_n * l.local_k;
-    // 16 bits read, 8 written.
-    if (fp8 && form != GemmForm::WeightGrad) {
-        memory(l.name, MemoryOpKind::Cast, 3 * d(m) * d(groups) * d(forward ? l.local_k : l.local_n));
+    if (narrow && forward) work.quantised_parameters += groups * l.local_n * l.local_k;
+    if (narrow && form != GemmForm::WeightGrad) {
+        memory(l.name, MemoryOpKind::Cast,
+               cast_bytes(shape.precision) * d(m) * d(groups) * d(forward ? l.local_k : l.local_n));
         cast_before_gather();
     }
     Gemm g{m,
@@ -75,7 +84,7 @@ void WorkBuilder::product(const Linear& l, std::int64_t m, GemmForm form, std::i
            1,
            groups,
            form,
-           fp8 ? shape.precision : activation_precision(shape.precision)};
+           narrow ? shape.precision : activation_precision(shape.precision)};
     if (form == GemmForm::InputGrad) std::swap(g.n, g.k);
     if (form == GemmForm::WeightGrad) {
         g.m = l.local_n, g.n = l.local_k, g.k = m;

@@ -21,7 +21,7 @@ class WorkBuilder {
     std::int64_t rows = 0;    // of this rank outside them: tokens / tp with sequence parallelism
     double e = 2;             // bytes of an activation element inside a branch
     double r = 2;             // bytes of an element of the residual stream (fp32 under autocast)
-    double gemm_input = 2;    // bytes of a saved input of a module's product (fp8: 1)
+    double gemm_input = 2;    // bytes of a saved input of a module's product (fp8: 1, nvfp4: 9/16)
     bool casts = false;       // parameters and the residual stream are fp32 and cast at use
     bool tensor_parallel = false, sequence_parallel = false;
     LayerWork work;

@@ -81,6 +81,7 @@ Result<DocumentSummary> describe_device(std::string_view text, std::string_view 
     summary.facts.emplace_back("fp32 TFLOP/s", tera(device->peak_fp32));
     if (device->peak_bf16.value > 0) summary.facts.emplace_back("bf16 TFLOP/s", tera(device->peak_bf16));
     if (device->peak_fp8.value > 0) summary.facts.emplace_back("fp8 TFLOP/s", tera(device->peak_fp8));
+    if (device->peak_nvfp4.value > 0) summary.facts.emplace_back("nvfp4 TFLOP/s", tera(device->peak_nvfp4));
     return summary;
 }
 

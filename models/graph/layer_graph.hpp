@@ -87,7 +87,7 @@ struct LayerWork {
     std::int64_t largest_weight = 0;        // parameters of the largest tensor
     std::int64_t dense_parameters = 0;      // held by one rank, sharded over tp; gradients reduced over dp*cp
     std::int64_t expert_parameters = 0;     // held by one rank, sharded over ep and etp; reduced over edp
-    std::int64_t quantised_parameters = 0;  // of both, weights of the products that run in fp8
+    std::int64_t quantised_parameters = 0;  // of both, weights of the products that run in fp8 or nvfp4
     std::optional<RecomputeByOp> by_op;     // of blocks, where WorkShape::by_op asks for it
 };
 

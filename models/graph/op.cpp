@@ -80,7 +80,7 @@ double op_bytes(const Op& op) {
     return std::visit(DeviceBytes{}, op.body);
 }
 
-int bytes_per_element(Precision precision) {
+double bytes_per_element(Precision precision) {
     switch (precision) {
         case Precision::Fp32:
         case Precision::Tf32:
@@ -90,16 +90,22 @@ int bytes_per_element(Precision precision) {
             return 2;
         case Precision::Fp8:
             return 1;
+        case Precision::Nvfp4:
+            return 9.0 / 16;
     }
     return 4;
 }
 
+bool quantised(Precision precision) {
+    return precision == Precision::Fp8 || precision == Precision::Nvfp4;
+}
+
 Precision activation_precision(Precision precision) {
-    return precision == Precision::Fp8 ? Precision::Bf16 : precision;
+    return quantised(precision) ? Precision::Bf16 : precision;
 }
 
 int activation_bytes(Precision precision) {
-    return bytes_per_element(activation_precision(precision));
+    return static_cast<int>(bytes_per_element(activation_precision(precision)));
 }
 
 std::string_view to_string(Precision precision) {
@@ -114,6 +120,8 @@ std::string_view to_string(Precision precision) {
             return "bf16";
         case Precision::Fp8:
             return "fp8";
+        case Precision::Nvfp4:
+            return "nvfp4";
     }
     return "?";
 }

@@ -12,7 +12,9 @@
 
 namespace tw {
 
-enum class Precision : std::uint8_t { Fp32, Tf32, Fp16, Bf16, Fp8 };
+// Nvfp4: 4-bit values (E2M1) and an 8-bit scale for every 16 of them (Transformer Engine,
+// common/recipe/__init__.py, NVFP4BlockScaling).
+enum class Precision : std::uint8_t { Fp32, Tf32, Fp16, Bf16, Fp8, Nvfp4 };
 enum class GemmForm : std::uint8_t { Forward, InputGrad, WeightGrad };
 enum class AttentionKernel : std::uint8_t { Unfused, Flash1, Flash2, Flash3, CuDnn };
 enum class CollectiveKind : std::uint8_t {
@@ -139,8 +141,10 @@ struct Op {
 FlopCount op_flops(const Op& op, bool causal_half = true);
 // Bytes read plus written in device memory by a kernel (collectives 0).
 double op_bytes(const Op& op);
-int bytes_per_element(Precision precision);  // Fp32, Tf32 4; Fp16, Bf16 2; Fp8 1
-// Of tensors between the modules that run in `precision`: fp8 training keeps bf16 activations.
+double bytes_per_element(Precision precision);  // Fp32, Tf32 4; Fp16, Bf16 2; Fp8 1; Nvfp4 9/16 with scales
+// Modules cast the operands of their products to it, and all else stays in 16 bits: Fp8, Nvfp4.
+bool quantised(Precision precision);
+// Of tensors between the modules that run in `precision`: quantised training keeps bf16 activations.
 Precision activation_precision(Precision precision);
 int activation_bytes(Precision precision);
 

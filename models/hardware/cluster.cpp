@@ -137,6 +137,8 @@ FlopRate Device::peak(Precision precision) const {
             return or_fp32(peak_bf16);
         case Precision::Fp8:
             return peak_fp8.value > 0 ? peak_fp8 : or_fp32(peak_bf16);
+        case Precision::Nvfp4:
+            return peak_nvfp4.value > 0 ? peak_nvfp4 : peak(Precision::Fp8);
     }
     return peak_fp32;
 }

@@ -20,13 +20,15 @@ struct Device {
     Bytes memory;              // usable device memory as reported by the driver
     BytesPerSecond memory_bandwidth;
     int sms = 0;
-    FlopRate peak_fp32, peak_tf32, peak_fp16, peak_bf16, peak_fp8;  // dense; 0: not supported
+    FlopRate peak_fp32, peak_tf32, peak_fp16, peak_bf16, peak_fp8,
+        peak_nvfp4;  // dense; 0: not supported
     double tdp_w = 0;
     std::string source;
     std::string default_node;          // the NodeType of "h100:64"; "" where the device was defined inline
     std::vector<std::string> aliases;  // other names of the same device: "a100-80"
 
-    // Falls back where the precision is not supported: Fp8 -> Bf16 -> Fp32, Fp16 -> Fp32, Tf32 -> Fp32.
+    // Falls back where the precision is not supported: Nvfp4 -> Fp8 -> Bf16 -> Fp32, Fp16 -> Fp32, Tf32 ->
+    // Fp32.
     [[nodiscard]] FlopRate peak(Precision precision) const;
     friend bool operator==(const Device&, const Device&) = default;
 };

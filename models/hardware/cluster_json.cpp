@@ -103,6 +103,7 @@ Device read_device(const Json& document, const std::string& pointer, bool inline
         device.peak_fp16 = read_peak(peaks, "fp16");
         device.peak_bf16 = read_peak(peaks, "bf16");
         device.peak_fp8 = read_peak(peaks, "fp8");
+        device.peak_nvfp4 = read_peak(peaks, "nvfp4");
         peaks.finish();
     } else {
         object.error("peak_flops_per_s", "required key is missing");
@@ -379,6 +380,7 @@ Json device_to_json(const Device& device) {
     put_number(peaks, "fp16", device.peak_fp16.value);
     put_number(peaks, "bf16", device.peak_bf16.value);
     put_number(peaks, "fp8", device.peak_fp8.value);
+    put_number(peaks, "nvfp4", device.peak_nvfp4.value);
     object["peak_flops_per_s"] = std::move(peaks);
     put_number(object, "tdp_w", device.tdp_w);
     put_text(object, "sources", device.source);

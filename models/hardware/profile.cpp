@@ -38,9 +38,10 @@ Substitute gemm_entry(const HardwareProfile& profile, Precision precision) {
     for (const Precision other :
          {Precision::Bf16, Precision::Fp16, Precision::Tf32, Precision::Fp32, Precision::Fp8}) {
         if (const GemmEntry* entry = find_gemm(profile, other)) {
-            const double rate = static_cast<double>(bytes_per_element(other)) / bytes_per_element(precision);
-            // A device without fp8 units computes in 16 bits.
-            return {entry, precision == Precision::Fp8 ? 1.0 : rate, true};
+            // A device without units for 8 or 4 bits computes in 16.
+            const double rate =
+                quantised(precision) ? 1.0 : bytes_per_element(other) / bytes_per_element(precision);
+            return {entry, rate, true};
         }
     }
     return {&profile.gemm.front(), 1, true};
@@ -86,8 +87,9 @@ struct Estimate {
                         std::max<std::int64_t>(1, gemm.k),
                         std::max<std::int64_t>(1, gemm.batch * gemm.groups)};
         shape.strided_k = gemm.form == GemmForm::WeightGrad;
-        shape.element_bytes = bytes_per_element(gemm.precision);
-        shape.output_bytes = std::max(2, bytes_per_element(gemm.precision));
+        // Scales lie in tensors of their own: rows of nvfp4 are half a byte an element.
+        shape.element_bytes = gemm.precision == Precision::Nvfp4 ? 0.5 : bytes_per_element(gemm.precision);
+        shape.output_bytes = std::max(2.0, bytes_per_element(gemm.precision));
         KernelEstimate estimate;
         GemmCurve curve = entry.curve;
         scale_main_loop(curve, substitute.rate);
@@ -107,7 +109,7 @@ struct Estimate {
         if (sustained) {
             estimate.sigma = combine(estimate.sigma, profile.sustained.fit.sigma);
             estimate.scaled = estimate.scaled || !profile.sustained.fit.scaled_from.empty();
-        } else if (profile.sustained.slowdown > 1 && gemm.precision == Precision::Fp8) {
+        } else if (profile.sustained.slowdown > 1 && quantised(gemm.precision)) {
             // Between the table's clocks and those of 16-bit products under load: half their distance.
             estimate.sigma = combine(estimate.sigma, std::log(profile.sustained.slowdown) / 2);
         }

@@ -13,8 +13,8 @@ namespace tw {
 
 inline constexpr double kHuge = 1e30;
 
-inline constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16,
-                                           Precision::Fp8};
+inline constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16,
+                                           Precision::Bf16, Precision::Fp8,  Precision::Nvfp4};
 inline constexpr std::array kForms = {GemmForm::Forward, GemmForm::InputGrad, GemmForm::WeightGrad};
 
 template <class Enum, std::size_t N>

@@ -114,10 +114,10 @@ struct FrameworkDefaults {
     // ZeRO-3: bytes that kernels move for each parameter between flat buffers and tensors, after a gather and
     // before a reduction.
     double gather_copy_bytes = 0, reduce_copy_bytes = 0;
-    // In fp8, of a module's weight: its casts for the forward and for the input gradient, which live beside
-    // it from a step's first microbatch on. 0: cast anew for every product.
-    double quantised_weight_bytes = 0;
-    // In fp8 parameters are held and gathered in it; else in 16 bits.
+    // In fp8 and nvfp4, of a module's weight: its casts for the forward and for the input gradient, which
+    // live beside it from a step's first microbatch on. 0: cast anew for every product.
+    int weight_casts = 0;
+    // In fp8 parameters are held as their casts, and gathered in it; else, and in nvfp4, in 16 bits.
     bool fp8_parameters = false;
     bool fused_optimizer = true;  // one kernel reads and writes everything once
     double live_parameters = 0;   // ZeRO-3 keeps up to so many gathered; 0: a layer and the one prefetched

@@ -107,7 +107,7 @@ constexpr std::array kTransformerEngine = {FrameworkFact{
     "get_gpt_layer_with_transformer_engine_spec)"}};
 
 constexpr std::array kCastWeights = {FrameworkFact{
-    "quantised_weight_bytes", "2 of fp8 modules",
+    "weight_casts", "2 in fp8 and nvfp4",
     "Transformer Engine module/base.py, get_weight_workspace: cached where the caller says which "
     "microbatch is the first, as Megatron-LM's TELinear does; row-wise and column-wise "
     "(linear.py, weight_quantizer.set_usage; Blackwell under per-tensor scaling holds one: "
@@ -165,9 +165,11 @@ constexpr std::array kZeroCore = {
 };
 
 constexpr std::array kNemoOwn = {
-    FrameworkFact{"fp8_parameters", "yes: held as both casts of a weight, 2 bytes, and gathered in fp8",
+    FrameworkFact{"fp8_parameters",
+                  "yes: held as both casts of a weight, 2 bytes, and gathered in fp8; in nvfp4 in 16 bits",
                   "NeMo recipes/precision/mixed_precision.py, Megatron-Bridge training/mixed_precision.py: "
-                  "fp8_param_gather = True; Megatron-LM training/arguments.py, --fp8-param-gather"},
+                  "fp8_param_gather = True, fp4_param is not supported; Megatron-LM training/arguments.py, "
+                  "--fp8-param-gather"},
     FrameworkFact{"host_extras.graphs_on_grace", "attention, router and its preprocessing",
                   "Megatron-Bridge scripts/performance/configs/qwen/qwen3_workload_base_configs.py: "
                   "cuda_graph_scope of the GB200 and GB300 recipes; taken for other mixtures of experts too"},
@@ -303,7 +305,7 @@ constexpr FrameworkDefaults make_2023() {
 constexpr FrameworkDefaults core(std::string_view name, std::string_view versions) {
     FrameworkDefaults d = base();
     d.host = HostCode::TransformerEngine;
-    d.quantised_weight_bytes = 2;
+    d.weight_casts = 2;
     d.host_extras.step_by_shard = true;
     d.name = name;
     d.versions = versions;
@@ -335,7 +337,6 @@ constexpr FrameworkDefaults make_nemo() {
     d.gradient_fp32 = d.reduce_fp32 = false;
     d.recipe_recompute = true;
     d.deepseek_per_node = true;
-    d.quantised_weight_bytes = 0;
     d.fp8_parameters = true;
     d.host_extras.graphs_on_grace = true;
     d.facts = kFactsNemo;
@@ -356,7 +357,7 @@ constexpr FrameworkDefaults make_nemo_graphs() {
 constexpr FrameworkDefaults make_functional() {
     FrameworkDefaults d = base();
     d.host = HostCode::TransformerEngine;
-    d.quantised_weight_bytes = 2;
+    d.weight_casts = 2;
     d.host_extras.step_by_shard = true;
     d.name = "megatron-functional";
     d.versions = "Megatron-LM functional tests, 2025";
@@ -380,7 +381,7 @@ constexpr FrameworkDefaults make_functional_local() {
     d.name = "megatron-functional-local";
     d.versions = "Megatron-LM functional tests of the local specification, 2025";
     d.host = HostCode::MegatronCompiled;
-    d.quantised_weight_bytes = 0;
+    d.weight_casts = 0;
     d.facts = kFactsFunctionalLocal;
     return d;
 }

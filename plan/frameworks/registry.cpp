@@ -90,7 +90,7 @@ void apply_framework(const FrameworkDefaults& d, bool hopper, ParallelPlan& plan
     plan.bucket_bytes = 0;
 
     PrecisionSpec& p = plan.precision;
-    const Precision half = p.compute == Precision::Fp8 ? Precision::Bf16 : p.compute;
+    const Precision half = activation_precision(p.compute);
     const bool full = half == Precision::Fp32 || half == Precision::Tf32;
     p.parameters = d.fp32_parameters || full ? Precision::Fp32 : half;
     p.autocast = d.autocast && !full;

@@ -89,6 +89,7 @@ void check_hardware(const RuleContext& context, PlanCheck& check) {
     for (const NodeGroup& group : context.cluster.groups) {
         const Device& device = group.device;
         const bool known = (precision == Precision::Fp8 && device.peak_fp8.value > 0) ||
+                           (precision == Precision::Nvfp4 && device.peak_nvfp4.value > 0) ||
                            (precision == Precision::Bf16 && device.peak_bf16.value > 0) ||
                            (precision == Precision::Fp16 && device.peak_fp16.value > 0) ||
                            (precision == Precision::Tf32 && device.peak_tf32.value > 0) ||

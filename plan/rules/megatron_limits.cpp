@@ -8,7 +8,8 @@ namespace {
 
 void check_precision(const RuleContext& context, PlanCheck& check) {
     const PrecisionSpec& p = context.plan.precision;
-    only(context, check, {Precision::Bf16, Precision::Fp16, Precision::Fp8, Precision::Fp32});
+    only(context, check,
+         {Precision::Bf16, Precision::Fp16, Precision::Fp8, Precision::Nvfp4, Precision::Fp32});
     if (p.autocast || (p.parameters == Precision::Fp32 && p.compute != Precision::Fp32)) {
         refuse(context, check, PlanKnob::Precision,
                "megatron computes in the precision of its parameters, and keeps fp32 copies in the optimizer",
@@ -18,7 +19,7 @@ void check_precision(const RuleContext& context, PlanCheck& check) {
                "precision.master_weights true");
     }
     const bool grouped = !context.plan.framework.starts_with("megatron-deepspeed");  // DeepSpeed has its own
-    if (grouped && context.graph.experts > 0 && p.compute != Precision::Bf16 && p.compute != Precision::Fp8) {
+    if (grouped && context.graph.experts > 0 && p.compute != Precision::Bf16 && !quantised(p.compute)) {
         refuse(context, check, PlanKnob::Precision,
                fmt::format("megatron's grouped products of experts are in bf16, not in {}",
                            to_string(p.compute)),

@@ -25,8 +25,8 @@ Environment with_devices(const Environment& environment, ChangeDevice change) {
 
 Environment faster_products(const Environment& environment, double factor) {
     return with_devices(environment, [&](Device& device) {
-        for (FlopRate* peak :
-             {&device.peak_fp32, &device.peak_tf32, &device.peak_fp16, &device.peak_bf16, &device.peak_fp8})
+        for (FlopRate* peak : {&device.peak_fp32, &device.peak_tf32, &device.peak_fp16, &device.peak_bf16,
+                               &device.peak_fp8, &device.peak_nvfp4})
             peak->value *= factor;
     });
 }

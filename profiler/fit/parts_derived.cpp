@@ -136,6 +136,9 @@ Status add_scaled_precisions(const Folder&, Profiles& profiles) {
         const GemmEntry half = profile.gemm.front();
         if (device->peak_tf32.value > 0)
             profile.gemm.push_back(scaled_precision(half, *device, Precision::Tf32));
+        if (const GemmEntry* eight = find(profile, Precision::Fp8);
+            eight != nullptr && device->peak_nvfp4.value > 0)
+            profile.gemm.push_back(scaled_precision(GemmEntry(*eight), *device, Precision::Nvfp4));
         if (find(profile, Precision::Fp32) == nullptr) {
             GemmEntry entry = v100_fp32;
             entry.curve.rate =

@@ -211,7 +211,7 @@ std::vector<TracedProduct> traced_products(const Sources& sources) {
         point.shape.m = gemm->m, point.shape.n = gemm->n, point.shape.k = gemm->k;
         point.shape.batch = gemm->batch;
         point.shape.element_bytes = bytes_per_element(gemm->precision);
-        point.shape.output_bytes = std::max(2, bytes_per_element(gemm->precision));
+        point.shape.output_bytes = std::max(2.0, bytes_per_element(gemm->precision));
         point.precision = gemm->precision;
         point.form = gemm->form;
         point.seconds = o.median_s;

@@ -81,11 +81,11 @@ constexpr Counted kHeadForward = {394, 25, 16}, kHeadBackward = {128, 15, 14};
 // and backward).
 constexpr double kGroupForward = 2 * (1.33 + 2.5 + kDevice_us) / 7.7;
 constexpr double kGroupBackward = 2 * (4 * 1.33 + 2 * 1.8 + 1.1 + 2 * kDevice_us) / 7.7;
-// FP8 in Transformer Engine (its modules as above, MXFP8; 4 and 32 experts): a tensor takes 12.6 us (four
-// fresh ones, and a Python object as its make_empty builds it) and a kernel. Forward the input is quantised,
-// backward the gradient; weights once a step (Megatron-LM core/extensions/transformer_engine.py,
-// is_first_microbatch). The modules' own code takes 97 and 104 us more, a grouped one's 69 and 70 us, and for
-// each expert 6.0 us forward and 9.4 us backward in all.
+// FP8 in Transformer Engine, and for want of a measurement NVFP4 (its modules as above, MXFP8; 4 and 32
+// experts): a tensor takes 12.6 us (four fresh ones, and a Python object as its make_empty builds it) and a
+// kernel. Forward the input is quantised, backward the gradient; weights once a step (Megatron-LM
+// core/extensions/transformer_engine.py, is_first_microbatch). The modules' own code takes 97 and 104 us
+// more, a grouped one's 69 and 70 us, and for each expert 6.0 us forward and 9.4 us backward in all.
 constexpr double kQuantised_us = 12.6 + kDevice_us;
 constexpr TwoPasses kFp8Module = {(97 + kQuantised_us) / 7.7, (104 + kQuantised_us) / 7.7};
 constexpr TwoPasses kFp8Group = {69 / 7.7, 70 / 7.7};
@@ -179,10 +179,10 @@ TwoPasses megatron_layer(const LayerWork& work, HostCode code) {
     return {kMegatronForward, kMegatronBackward};
 }
 
-bool in_fp8(const LayerWork& work) {
+bool is_quantised(const LayerWork& work) {
     return std::any_of(work.forward.begin(), work.forward.end(), [](const Op& op) {
         const auto* gemm = std::get_if<Gemm>(&op.body);
-        return gemm != nullptr && gemm->precision == Precision::Fp8;
+        return gemm != nullptr && quantised(gemm->precision);
     });
 }
 
@@ -255,7 +255,7 @@ LayerHost layer_host(const LayerWork& work, HostCode code, const HostExtras& ext
         backward += backward_of(kRingBackward) + exchanges * backward_of(kExchangeBackward);
     }
     const double experts = experts_of(work);
-    const bool fp8 = code == HostCode::TransformerEngine && in_fp8(work);
+    const bool fp8 = code == HostCode::TransformerEngine && is_quantised(work);
     // The network of the experts, as one of grouped modules.
     TwoPasses grouped = {forward_of(kExpertForward) + experts * kGroupForward,
                          backward_of(kExpertBackward) + experts * kGroupBackward};

@@ -110,7 +110,7 @@ ShapeKey shape_key(const LayerGraph& graph, const ParallelPlan& plan, const Rank
     key.gather_copy_bytes = defaults.gather_copy_bytes;
     key.reduce_copy_bytes = defaults.reduce_copy_bytes;
     key.parameter_bytes = gathered_parameter_bytes(plan);
-    key.gradient_bytes = bytes_per_element(plan.precision.gradient_reduce);
+    key.gradient_bytes = static_cast<int>(bytes_per_element(plan.precision.gradient_reduce));
     key.node_group = node_group;
     key.host = defaults.host;
     key.host_extras = defaults.host_extras;

@@ -365,7 +365,8 @@ std::vector<StageMemory> memory_ledger(const Environment& environment, const Par
                               format_bytes(bucket_bytes(plan)))
                 : fmt::format("4 B x {:.6g} parameters", f.dense + f.expert));
         add("quantised weights", n.quantised_weights,
-            fmt::format("casts of {:.6g} parameters for fp8 products", f.quantised));
+            fmt::format("casts of {:.6g} parameters for {} products", f.quantised,
+                        to_string(plan.precision.compute)));
         if (n.at_step) {
             const double each = defaults.step_bytes;
             add("optimizer temporaries", n.step,

@@ -122,8 +122,11 @@ std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double d
 
 double gathered_parameter_bytes(const ParallelPlan& plan) {
     const Precision compute = plan.precision.compute;
-    return framework_defaults(plan.framework).fp8_parameters ? bytes_per_element(compute)
-                                                             : activation_bytes(compute);
+    return holds_fp8_parameters(plan) ? bytes_per_element(compute) : activation_bytes(compute);
+}
+
+bool holds_fp8_parameters(const ParallelPlan& plan) {
+    return plan.precision.compute == Precision::Fp8 && framework_defaults(plan.framework).fp8_parameters;
 }
 
 double updated_parameters(const ParallelPlan& plan, double dense, double expert) {

@@ -32,6 +32,9 @@ std::vector<MemoryAddend> model_state_addends(const ParallelPlan& plan, double d
 // (mixed_precision.param_dtype). fp8 modules cast what was gathered (torchtitan's train_configs leave
 // float8's enable_fsdp_float8_all_gather off), but for frameworks with fp8 parameters.
 double gathered_parameter_bytes(const ParallelPlan& plan);
+// The framework keeps parameters as their casts (FrameworkDefaults::fp8_parameters), and the plan runs in
+// fp8.
+bool holds_fp8_parameters(const ParallelPlan& plan);
 
 // What one update of a rank's share moves.
 struct UpdateTraffic {

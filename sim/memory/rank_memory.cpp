@@ -57,7 +57,8 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
     if (flattens && !d.gradient_buffer) {
         m.buckets = std::min(d.buckets_in_flight * bucket_bytes(plan), (f.dense + f.expert) * 4.0);
     }
-    m.quantised_weights = d.quantised_weight_bytes * f.quantised;
+    if (!holds_fp8_parameters(plan))
+        m.quantised_weights = d.weight_casts * bytes_per_element(plan.precision.compute) * f.quantised;
     const bool whole = fsdp_in_pipeline(plan);  // parameters and gradients are
     if (plan.zero_stage == 2 && !f.executor && !whole)
         m.unsharded_gradients =

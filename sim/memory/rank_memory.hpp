@@ -10,7 +10,7 @@ namespace tw {
 // Of a rank, whatever the ZeRO stage.
 struct RankFootprint {
     double dense = 0, expert = 0;  // parameters
-    double quantised = 0;          // of both, parameters of modules in fp8
+    double quantised = 0;          // of both, parameters of modules in fp8 or nvfp4
     double largest_block = 0;      // parameters of the largest layer that is gathered by itself
     double outside_blocks = 0;     // parameters of embeddings and heads
     double largest_weight = 0;     // parameters of the largest tensor

@@ -101,6 +101,7 @@ std::string precision_of(const JsonObject& a) {
     const bool bf16 = flag(a, "bf16");
     const bool fp16 = flag(a, "fp16");
     const bool fp8 = !words_of(a, "fp8-format").empty();
+    if (!words_of(a, "fp4-format").empty()) return "nvfp4";
     return fp8 ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
 }
 

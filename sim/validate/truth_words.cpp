@@ -15,7 +15,9 @@ struct PrecisionWord {
 };
 // The first that is said. Alone, "amp" is fp16: apex knows no other, and it is torch.autocast's default on a
 // GPU; so are apex's levels.
-constexpr std::array<PrecisionWord, 16> kPrecisions = {{
+constexpr std::array<PrecisionWord, 18> kPrecisions = {{
+    {"nvfp4", Precision::Nvfp4},
+    {"fp4", Precision::Nvfp4},
     {"fp8", Precision::Fp8},
     {"float8", Precision::Fp8},
     {"e4m3", Precision::Fp8},
@@ -74,7 +76,7 @@ bool part_of_layers(const std::string& text) {
 
 Result<Precision> precision_of(const TruthRow& row, Precision usual, std::vector<std::string>& assumed) {
     const std::string& p = row.precision;
-    if (says_any(p, {"fp4", "float4"})) return reason("precision " + row.precision + " is not modelled");
+    if (says_any(p, {"mxfp4", "float4"})) return reason("precision " + row.precision + " is not modelled");
     for (const auto& [word, precision] : kPrecisions) {
         if (says(p, word)) return precision;
     }

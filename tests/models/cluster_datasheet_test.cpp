@@ -43,6 +43,7 @@ TEST(Datasheets, AgreeWithTheShippedDevices) {
         EXPECT_DOUBLE_EQ(device.peak_fp32.value, figure(gpu, "fp32") * 1e12);
         EXPECT_DOUBLE_EQ(device.peak_tf32.value, figure(gpu, "tf32") * 1e12);
         EXPECT_DOUBLE_EQ(device.peak_fp8.value, figure(gpu, "fp8") * 1e12);
+        EXPECT_DOUBLE_EQ(device.peak_nvfp4.value, figure(gpu, "fp4") * 1e12);
         if (figure(gpu, "bf16") > 0) {
             EXPECT_DOUBLE_EQ(device.peak_bf16.value, figure(gpu, "bf16") * 1e12);
         }

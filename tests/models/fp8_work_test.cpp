@@ -158,6 +158,21 @@ TEST(Fp8Work, CountsTheWeightsThatAreCast) {
               experts + 4096 * (4096 + 2 * 1024) + 4096 * 4096);
 }
 
+// To 4 bits the same products run, each input of 4 bits and a scale for every 16; the cast reads it three
+// times and writes it along both dimensions.
+TEST(Nvfp4Work, CastsAreReadThreeTimesAndKeptInNineSixteenthsOfAByte) {
+    WorkShape shape;
+    shape.precision = Precision::Nvfp4;
+    const LayerGraph graph = graph_of("llama3-8b");
+    const LayerWork block = work_of(graph, "block.0", shape);
+    expect_precision(block.forward, "attn.qkv", Precision::Nvfp4);
+    expect_precision(work_of(graph, "head", shape).forward, "head.logits", Precision::Bf16);
+    const double input = 2048.0 * 4096;
+    EXPECT_EQ(cast_bytes(block.forward, "attn.qkv"), (3 * 2 + 2 * 9.0 / 16) * input);
+    EXPECT_EQ(kept(block, "attn.out"), 9.0 / 16 * input);
+    EXPECT_EQ(block.quantised_parameters, work_of(graph, "block.0", fp8_shape()).quantised_parameters);
+}
+
 // The stream between stages is bf16.
 TEST(Fp8Work, TransfersAreBf16) {
     EXPECT_DOUBLE_EQ(graph_of("gpt3-175b").cut_bytes(50, fp8_shape()), 2048.0 * 12288 * 2);

@@ -220,6 +220,21 @@ TEST(RankMemory, QuantisedWeightsLiveBesideTheirParameters) {
     }
 }
 
+// In nvfp4 NeMo's parameters stay in 16 bits (fp4_param is not supported), and a cast has 9/16 byte.
+TEST(RankMemory, CastsToFourBitsLiveBesideParametersEverywhere) {
+    const Device device = device_of("gb300");
+    RankFootprint f;
+    f.dense = 1e9;
+    f.quantised = 9e8;
+    f.device = &device;
+    f.capacity = as_double(device.memory);
+    for (const char* framework : {"megatron", "nemo"}) {
+        const ParallelPlan plan = plan_of(framework, Precision::Nvfp4, 1, 0);
+        EXPECT_DOUBLE_EQ(rank_memory(plan, f).quantised_weights, 2 * 9e8 * 9 / 16) << framework;
+        EXPECT_EQ(gathered_parameter_bytes(plan), 2) << framework;
+    }
+}
+
 // Modules in fp8 cast what was gathered: 16 bits a parameter.
 TEST(RankMemory, Fp8GathersSixteenBits) {
     const Device device = device_of("h100");

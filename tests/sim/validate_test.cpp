@@ -99,9 +99,13 @@ TEST(Truth, WordsOfPrecisionAndRecomputation) {
     EXPECT_EQ(precision("amp"), Precision::Fp16);
     EXPECT_EQ(precision("TF32"), Precision::Tf32);
     EXPECT_EQ(precision(""), framework_defaults("megatron-2022").precision);
-    const auto fp4 = make_case(row_with({{"precision", "NVFP4"}}));
-    ASSERT_FALSE(fp4);
-    EXPECT_EQ(fp4.errors().front().message, "precision nvfp4 is not modelled");
+    const auto fp4 = make_case(row_with({{"precision", "NVFP4"}, {"hardware", {{"gpu", "GB300"}}}}));
+    ASSERT_TRUE(fp4) << to_string(fp4.errors());
+    EXPECT_EQ(fp4->plan.precision.compute, Precision::Nvfp4);
+    EXPECT_EQ(fp4->plan.precision.parameters, Precision::Bf16);
+    const auto mx = make_case(row_with({{"precision", "MXFP4"}}));
+    ASSERT_FALSE(mx);
+    EXPECT_EQ(mx.errors().front().message, "precision mxfp4 is not modelled");
 
     const auto strange = make_case(
         row_with({{"precision", "posit16"}, {"recompute", "every third"}, {"framework", "Alpa 1.0"}}));

@@ -116,10 +116,11 @@ void add_data_parallel(const ParallelPlan& plan, Arguments& out) {
 void add_precision(const ParallelPlan& plan, Arguments& out, std::vector<std::string>& remarks) {
     const PrecisionSpec& p = plan.precision;
     if (p.compute == Precision::Fp16) out.flag("--fp16");
-    if (p.compute == Precision::Bf16 || p.compute == Precision::Fp8) out.flag("--bf16");
+    if (p.compute == Precision::Bf16 || quantised(p.compute)) out.flag("--bf16");
     if (p.compute == Precision::Fp8) out.value("--fp8-format", "hybrid");
+    if (p.compute == Precision::Nvfp4) out.value("--fp4-format", "e2m1");
     if (p.compute == Precision::Fp16 && p.gradient_fp32) out.flag("--accumulate-allreduce-grads-in-fp32");
-    const bool bf16 = p.compute == Precision::Bf16 || p.compute == Precision::Fp8;
+    const bool bf16 = p.compute == Precision::Bf16 || quantised(p.compute);
     if (bf16 && p.gradient_reduce == Precision::Bf16) out.flag("--grad-reduce-in-bf16");
     if (bf16 && p.gradient_fp32 && p.gradient_reduce == Precision::Bf16)
         remarks.emplace_back("Megatron accumulates gradients in bf16 where it sends them so");

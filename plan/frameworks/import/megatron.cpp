@@ -178,16 +178,18 @@ class Reader {
 
     void precision() {
         // Both are looked at: one of them is of Transformer Engine's older spelling.
-        const bool format = f_.has("fp8-format"), hybrid = f_.has("fp8-hybrid");
+        const bool format = f_.has("fp8-format"), hybrid = f_.has("fp8-hybrid"), fp4 = f_.has("fp4-format");
         const bool bf16 = f_.has("bf16"), fp16 = f_.has("fp16");
         std::string key = "(no --bf16 and no --fp16)";
         if (bf16) key = "--bf16";
         if (fp16) key = "--fp16";
         if (format || hybrid) key = format ? "--fp8-format" : "--fp8-hybrid";
-        const Precision compute = format || hybrid ? Precision::Fp8
-                                  : bf16           ? Precision::Bf16
-                                  : fp16           ? Precision::Fp16
-                                                   : Precision::Fp32;
+        if (fp4) key = "--fp4-format";
+        const Precision compute = fp4                ? Precision::Nvfp4
+                                  : format || hybrid ? Precision::Fp8
+                                  : bf16             ? Precision::Bf16
+                                  : fp16             ? Precision::Fp16
+                                                     : Precision::Fp32;
         say_.set(s_.compute, std::optional(compute), "precision", key);
         if (compute == Precision::Fp32) return;
         const bool narrow = flag("grad-reduce-in-bf16", "gradients are sent in bf16");
