@@ -168,6 +168,23 @@ TEST(KernelTime, Fp8IsAsUncertainAsItsClocks) {
                 std::hypot(kernel_time(burst, op).sigma, std::log(b200.sustained.slowdown) / 2), 1e-9);
 }
 
+// No table has products in nvfp4: the fp8 curve at the ratio of the datasheet's peaks.
+TEST(KernelTime, Nvfp4RunsAtTheDatasheetsRatioToFp8) {
+    const auto seconds = [](const char* device, std::int64_t size, Precision precision) {
+        const KernelEstimate estimate =
+            kernel_time(*load_profile(device), gemm_op(size, size, size, precision));
+        EXPECT_EQ(estimate.scaled, precision == Precision::Nvfp4);
+        return estimate.seconds;
+    };
+    for (const auto& [device, ratio] : {std::pair{"gb300", 3.0}, {"gb200", 2.0}, {"b300", 2.8}}) {
+        const double gain = seconds(device, 16384, Precision::Fp8) / seconds(device, 16384, Precision::Nvfp4);
+        EXPECT_GT(gain, 0.85 * ratio) << device;  // launch, epilogues and memory are no faster
+        EXPECT_LE(gain, ratio) << device;
+        EXPECT_LT(seconds(device, 512, Precision::Fp8) / seconds(device, 512, Precision::Nvfp4), 1.5)
+            << device;
+    }
+}
+
 TEST(KernelTime, AccumulationIntoMainGradientsMovesMoreBytes) {
     const HardwareProfile a100 = *load_profile("a100");
     Op op = gemm_op(4096, 4096, 512, Precision::Bf16, GemmForm::WeightGrad);

@@ -209,6 +209,19 @@ TEST(ExportMegatron, EveryFlagIsMegatrons) {
     EXPECT_GT(written.size(), 60U);
 }
 
+TEST(ExportMegatron, MegatronsNarrowFormats) {
+    PlanDocument document = document_of("llama3-8b", "gb300:8");
+    set_mesh(document, {});
+    for (const auto& [precision, flag, other] :
+         {std::tuple{Precision::Fp8, "--fp8-format hybrid", "--fp4-format"},
+          std::tuple{Precision::Nvfp4, "--fp4-format e2m1", "--fp8-format"}}) {
+        document.plan.precision.compute = precision;
+        const std::string text = exported(document, TargetFramework::Megatron);
+        EXPECT_TRUE(has_argument(text, "--bf16") && has_argument(text, flag)) << text;
+        EXPECT_EQ(text.find(other), std::string::npos) << text;
+    }
+}
+
 // NVIDIA/Megatron-LM#1754: the padded vocabulary, and so the model, changes with tp unless the divisor does.
 TEST(ExportMegatron, TheVocabularyStaysTheSameUnderAnotherTp) {
     PlanDocument document = document_of("gpt2-small", "h100:8");

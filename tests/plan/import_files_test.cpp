@@ -95,6 +95,8 @@ srun torchrun --nproc_per_node 8 --nnodes $SLURM_NNODES pretrain_gpt.py $MODEL $
     EXPECT_EQ(config.stated.cp, 1) << "argparse knows no underscores";
     EXPECT_EQ(config.stated.global_batch, 1024);
     EXPECT_EQ(config.stated.compute, Precision::Fp8);
+    EXPECT_EQ(read(TargetFramework::Megatron, "--micro-batch-size 1 --bf16 --fp4-format e2m1").stated.compute,
+              Precision::Nvfp4);
     EXPECT_TRUE(
         warned(config, "unknown flag --context_parallel_size; did you mean '--context-parallel-size'?"));
     EXPECT_TRUE(warned(config, "unknown flag --sequence-paralel; did you mean '--sequence-parallel'?"));
