@@ -388,10 +388,6 @@ TEST(CheckPlan, RecomputeCountsAndPrecision) {
     EXPECT_TRUE(check_plan(graph, cluster, plan).errors.empty());
     cluster.groups[0].device.peak_fp8 = FlopRate(0);
     EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).message, "h100 has no fp8 arithmetic");
-    plan.precision.compute = Precision::Nvfp4;
-    EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).message, "h100 has no nvfp4 arithmetic");
-    cluster.groups[0].device.peak_nvfp4 = FlopRate(15e15);
-    EXPECT_TRUE(check_plan(graph, cluster, plan).errors.empty());
     plan.precision.compute = Precision::Bf16;
     cluster.groups[0].device.peak_bf16 = FlopRate(0);
     EXPECT_EQ(only_error(check_plan(graph, cluster, plan)).message, "h100 has no bf16 arithmetic");
