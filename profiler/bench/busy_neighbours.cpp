@@ -1,11 +1,14 @@
-// A product, attention and a norm while every rank runs them: cores share caches, memory and clocks. The same
-// shapes alone first: what matters is the ratio.
+// A product, attention and a norm while every rank runs them: cores share caches, memory and clocks. What
+// matters is the ratio to the same shapes alone, and other machines on the same cores change the pace from
+// second to second by more than that: both are measured in turn, round by round.
 #include <cmath>
 
 #include "profiler/bench/benchmarks.hpp"
 
 namespace tw {
 namespace {
+
+constexpr int kRounds = 7;
 
 struct Kernels {
     explicit Kernels(Backend& backend)
@@ -43,19 +46,24 @@ struct Kernels {
 
 void run_busy_neighbours(BenchContext& c) {
     Kernels kernels(*c.backend);
-    const auto point = [](const char* kernel, const char* how) {
+    const auto point = [](const char* kernel, const char* how, int round) {
         SampleSeries s;
         s.benchmark = "interference";
         s.variant = std::string(kernel) + " " + how;
+        s.shape = {{"round", static_cast<double>(round)}};
         return s;
     };
     const std::pair<const char*, void (Kernels::*)(std::int64_t)> bodies[] = {
         {"product", &Kernels::product}, {"attention", &Kernels::attention}, {"memory", &Kernels::memory}};
-    for (const auto& [name, kernel] : bodies) {
-        const auto body = kernel;
-        if (c.team->rank() == 0) c.sample(point(name, "alone"), [&](std::int64_t i) { (kernels.*body)(i); });
-        (void)c.team->agree(0);
-        c.sample_together(point(name, "beside ranks"), [&](std::int64_t i) { (kernels.*body)(i); });
+    for (int round = 0; round < kRounds; ++round) {
+        for (const auto& [name, kernel] : bodies) {
+            const auto body = kernel;
+            if (c.team->rank() == 0)
+                c.sample(point(name, "alone", round), [&](std::int64_t i) { (kernels.*body)(i); });
+            (void)c.team->agree(0);
+            c.sample_together(point(name, "beside ranks", round),
+                              [&](std::int64_t i) { (kernels.*body)(i); });
+        }
     }
 }
 

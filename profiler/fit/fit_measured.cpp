@@ -372,10 +372,18 @@ void add_interference(const std::vector<SampleSeries>& samples, HardwareProfile&
         }
         return 0.0;
     };
-    const auto ratio = [&](const char* kernel) {
-        const double alone = seconds("interference", std::string(kernel) + " alone");
-        const double beside = seconds("interference", std::string(kernel) + " beside ranks");
-        return alone > 0 && beside > 0 ? round_digits(std::max(1.0, beside / alone)) : 0.0;
+    // Of each round, in which both were measured one right after the other; the rounds' median.
+    const auto ratio = [&](const std::string& kernel) {
+        std::vector<double> ratios;
+        for (const SampleSeries& alone : samples) {
+            if (alone.benchmark != "interference" || alone.variant != kernel + " alone") continue;
+            for (const SampleSeries& beside : samples) {
+                if (beside.benchmark == "interference" && beside.variant == kernel + " beside ranks" &&
+                    beside.shape == alone.shape && median_of(alone.values) > 0)
+                    ratios.push_back(median_of(beside.values) / median_of(alone.values));
+            }
+        }
+        return ratios.empty() ? 0.0 : round_digits(std::max(1.0, median_of(ratios)));
     };
     InterferenceEntry ranks;
     ranks.beside = "ranks";
