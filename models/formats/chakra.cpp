@@ -113,7 +113,7 @@ std::optional<ChakraAttribute> read_attribute(std::string_view bytes) {
 // A repeated number: packed into one field, or one a field.
 void add_numbers(std::vector<std::uint64_t>& numbers, std::uint64_t number, std::string_view packed,
                  bool& bad) {
-    if (packed.empty()) {
+    if (packed.data() == nullptr) {
         numbers.push_back(number);
         return;
     }

@@ -63,6 +63,15 @@ TEST(Chakra, DependenciesOneByOne) {
     EXPECT_EQ(nodes->front().data_dependencies, (std::vector<std::uint64_t>{5, 6}));
 }
 
+// A packed field without numbers is no dependency on node 0.
+TEST(Chakra, NoDependenciesInAPackedField) {
+    const std::string node("\x08\x01\x2a\x00", 4);
+    const auto nodes = read_chakra(chakra_head() + static_cast<char>(node.size()) + node, "t.et");
+    ASSERT_TRUE(nodes) << to_string(nodes.errors());
+    EXPECT_EQ(nodes->front().id, 1U);
+    EXPECT_TRUE(nodes->front().data_dependencies.empty());
+}
+
 TEST(Chakra, NoCyclesAreSaid) {
     ChakraNode node;
     node.name = "forward";
