@@ -174,6 +174,8 @@ int plan(const PlanOptions& options, Console& console) {
     if (!flops) return console.fail(flops.errors());
     Result<Task> task = make_task(options, console);
     if (!task) return console.fail(task.errors());
+    if (const Status counted = check_flop_convention(*flops, task->document.graph); !counted)
+        return console.fail(counted.errors());
     bool interrupted = false;
     Result<PlanAnswer> answer = [&] {
         const InterruptGuard interrupt;

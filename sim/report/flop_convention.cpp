@@ -90,12 +90,21 @@ std::string flop_convention_text(FlopConvention convention, const LayerGraph& gr
     TW_CHECK_MSG(false, "unknown convention of FLOPs");
 }
 
+Status check_flop_convention(FlopConvention convention, const LayerGraph& graph) {
+    if (graph.counts_tokens || convention == FlopConvention::Causal || convention == FlopConvention::Full)
+        return ok();
+    return Error{ErrorCode::Usage,
+                 fmt::format("{} counts tokens, {} has images",
+                             flop_convention_names()[static_cast<std::size_t>(convention)], graph.name),
+                 "--flops", "causal, full"};
+}
+
 std::optional<double> step_model_flops(const LayerGraph& graph, const ParallelPlan& plan,
                                        FlopConvention convention) {
     const bool causal = convention == FlopConvention::Causal && graph.causal;
     if (convention == FlopConvention::Causal || convention == FlopConvention::Full)
         return 3.0 * graph.model_flops(plan.global_batch, plan.seq_len, causal).value;
-    if (!graph.counts_tokens) return std::nullopt;
+    if (!check_flop_convention(convention, graph)) return std::nullopt;
     const Cores cores = cores_of(graph, plan.seq_len);
     const auto sequences = static_cast<double>(plan.global_batch);
     if (convention == FlopConvention::Palm) {
@@ -113,12 +122,7 @@ Status restate_flops(SimulationReport& report, const Environment& environment, F
     const LayerGraph& graph = environment.graph;
     const ParallelPlan& plan = report.plan;
     const auto model = step_model_flops(graph, plan, convention);
-    if (!model) {
-        return Error{ErrorCode::Usage,
-                     fmt::format("{} counts tokens, {} has images",
-                                 flop_convention_names()[static_cast<std::size_t>(convention)], graph.name),
-                     "--flops", "causal, full"};
-    }
+    if (!model) return check_flop_convention(convention, graph).errors();
     double recomputed = report.hardware_flops - report.model_flops;
     if (recomputed > 0) {
         const double halved = recomputed_flops(graph, plan, true);

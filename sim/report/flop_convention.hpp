@@ -34,8 +34,11 @@ Result<FlopConvention> parse_flop_convention(std::string_view name);
 // "Megatron: causal attention halved, head included, 3 x forward": for reports.
 std::string flop_convention_text(FlopConvention convention, const LayerGraph& graph);
 
-// Of one step, forward and backward, all ranks together. Nothing where the convention does not count such a
-// model: megatron and palm count tokens, and no images.
+// Usage error where the convention does not count such a model: megatron and palm count tokens, no images.
+Status check_flop_convention(FlopConvention convention, const LayerGraph& graph);
+
+// Of one step, forward and backward, all ranks together. Nothing where the convention does not count the
+// model.
 std::optional<double> step_model_flops(const LayerGraph& graph, const ParallelPlan& plan,
                                        FlopConvention convention);
 

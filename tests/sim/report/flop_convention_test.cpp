@@ -61,6 +61,8 @@ TEST(FlopConvention, ImagesAreNoTokens) {
     const ParallelPlan plan = plan_of(graph, 8);
     EXPECT_FALSE(step_model_flops(graph, plan, FlopConvention::Palm));
     EXPECT_FALSE(step_model_flops(graph, plan, FlopConvention::Megatron));
+    EXPECT_FALSE(check_flop_convention(FlopConvention::Palm, graph));
+    EXPECT_TRUE(check_flop_convention(FlopConvention::Full, graph));
     EXPECT_EQ(step_model_flops(graph, plan, FlopConvention::Full),
               step_model_flops(graph, plan, FlopConvention::Causal));
 }
