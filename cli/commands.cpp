@@ -25,6 +25,8 @@ constexpr std::array kEntries = {
     Entry{"export", "Write a plan as another framework's arguments or configuration", define_export},
     Entry{"schedule", "Run a pipeline schedule alone, with given stage times", define_schedule},
     Entry{"inspect", "Say what a file is and what it holds", define_inspect},
+    Entry{"layers", "Show the work of a model's layers on one rank: products, bytes, activations",
+          define_layers},
     Entry{"validate", "Score predictions on measured training runs", define_validate},
     Entry{"profile", "Show what is known of a device's speed, and how well", define_profile},
     Entry{"models", "List the models that are known", define_models},

@@ -22,6 +22,7 @@ void define_compare(Command& command);
 void define_launch(Command& command);
 void define_weights(Command& command);
 void define_inspect(Command& command);
+void define_layers(Command& command);
 void define_check(Command& command);
 void define_export(Command& command);
 void define_validate(Command& command);

@@ -17,7 +17,7 @@ namespace tw::cli {
 namespace {
 
 constexpr char kExplanation[] = "trainwright/explanation", kPlans[] = "trainwright/plans",
-               kReport[] = "trainwright/report";
+               kReport[] = "trainwright/report", kLayers[] = "trainwright/layers";
 
 // Of plan/trace/chrome.cpp.
 constexpr std::string_view kChromeHead = R"({"displayTimeUnit":"ms","otherData":{"title":)";
@@ -74,6 +74,25 @@ Result<DocumentSummary> describe_report(std::string_view text, std::string_view 
     summary.facts = {{"step time", format_duration(number(*json, "step_time_s"))},
                      {"MFU", format_percent(number(*json, "mfu"))},
                      {"bubble", format_percent(number(*json, "bubble_fraction"))}};
+    if (const std::string convention = word(*json, "flop_convention"); !convention.empty())
+        summary.facts.insert(summary.facts.begin() + 2, {"MFU counts", convention});
+    return summary;
+}
+
+Result<DocumentSummary> describe_layers(std::string_view text, std::string_view filename) {
+    const auto json = read_answer(text, filename, {"layers", "blocks"}, {"shape"});
+    if (!json) return json.errors();
+    DocumentSummary summary;
+    summary.title = fmt::format("{}: {} kinds of layers, {} parameters", word(*json, "model"),
+                                entries(*json, "layers"), format_short_count(number(*json, "parameters")));
+    const auto layers = json->find("layers");
+    for (std::size_t i = 0; layers != json->end() && i < std::min<std::size_t>(6, layers->size()); ++i) {
+        const Json& layer = (*layers)[i];
+        if (!layer.is_object()) continue;
+        summary.facts.emplace_back(
+            word(layer, "name"),
+            fmt::format("{} parameters each", format_short_count(number(layer, "parameters"))));
+    }
     return summary;
 }
 
@@ -115,6 +134,7 @@ constexpr std::array kKinds = {
     DocumentKind{"trainwright report", documents::has_schema<kReport>, describe_report},
     DocumentKind{"trainwright explanation", documents::has_schema<kExplanation>, describe_explanation},
     DocumentKind{"trainwright plans", documents::has_schema<kPlans>, describe_plans},
+    DocumentKind{"trainwright layers", documents::has_schema<kLayers>, describe_layers},
 };
 
 class ChromeVisitor final : public TraceVisitor {

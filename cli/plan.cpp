@@ -12,13 +12,14 @@
 #include "plan/rules/attention_kernel.hpp"
 #include "planner/rank_devices.hpp"
 #include "planner/search_sentence.hpp"
+#include "sim/report/flop_convention.hpp"
 
 namespace tw::cli {
 namespace {
 
 struct PlanOptions {
     std::string model, cluster, fix, precision, objective = "time", optimizer = "adam", output;
-    std::string framework = "trainwright";
+    std::string framework = "trainwright", flops = "causal";
     std::int64_t global_batch = 0, seq_len = 0, seed = 0;
     int top = 5, jobs = 0;
     bool top_given = false, every = false;
@@ -122,6 +123,7 @@ Json request_to_json(const PlanOptions& options, const Task& task) {
                 {"optimizer", options.optimizer},
                 {"objective", options.objective},
                 {"framework", options.framework},
+                {"flops", options.flops},
                 {"headroom", options.headroom / 100},
                 {"top", options.top},
                 {"every", options.every},
@@ -168,8 +170,12 @@ int nothing_found(const PlanAnswer& answer, const Json& request, bool interrupte
 }
 
 int plan(const PlanOptions& options, Console& console) {
+    const Result<FlopConvention> flops = parse_flop_convention(options.flops);
+    if (!flops) return console.fail(flops.errors());
     Result<Task> task = make_task(options, console);
     if (!task) return console.fail(task.errors());
+    if (const Status counted = check_flop_convention(*flops, task->document.graph); !counted)
+        return console.fail(counted.errors());
     bool interrupted = false;
     Result<PlanAnswer> answer = [&] {
         const InterruptGuard interrupt;
@@ -188,8 +194,12 @@ int plan(const PlanOptions& options, Console& console) {
     if (pareto && options.top_given) thin_front(answer->plans, static_cast<std::size_t>(options.top));
 
     const Simulator simulator(task->environment);
-    const auto found = simulate_found(simulator, *answer);
+    auto found = simulate_found(simulator, *answer);
     if (!found) return console.fail(found.errors());
+    for (FoundPlan& one : *found) {
+        const Status stated = restate_flops(one.report, *task->environment, *flops);
+        if (!stated) return console.fail(stated.errors());
+    }
     // What cannot be kept is still shown: the search is not made again for it.
     Status kept = ok();
     if (!options.output.empty()) {
@@ -217,6 +227,8 @@ int plan(const PlanOptions& options, Console& console) {
     console.out(task_sentence(options, *task) + "\n\n");
     const bool money = task->request.objective == Objective::Money || pareto;
     print_found(*found, options.headroom / 100, money && has_prices(task->document.cluster), console);
+    if (*flops != FlopConvention::Causal)
+        console.out(fmt::format("MFU by {}.\n", found->front().report.flop_convention));
     if (const std::string alike = alike_sentence(*found); !alike.empty()) console.out(alike + "\n");
     if (pareto && found->size() < front) {
         console.out(fmt::format("{} of the {} plans that no other beats in time and memory (--top).\n",
@@ -260,6 +272,9 @@ void define_plan(Command& command) {
         "--for", options.framework, target_framework_names(),
         "plans that this framework can run, predicted as it runs them; trainwright export writes them "
         "for it. trainwright where not given");
+    command.word("--flops", options.flops, flop_convention_names(),
+                 "what MFU counts: a causal attention's half (causal, where not given), all of it (full), "
+                 "what Megatron's log counts, or PaLM's 6 N + 12 L H Q T");
     command.integer("--top", options.top, 1, 1000, "K",
                     "plans to answer with, each the best of its kind; 5 where not given, of pareto all");
     command.flag("--every", options.every,

@@ -74,6 +74,10 @@ void define_schedule(Command& command) {
     command.text("--backward-weight", options.backward_weight, "W", "time of the part for weights");
     command.text("--transfer", options.transfer, "T",
                  "time of an activation or gradient between stages; 0 where not given");
+    command.text(
+        "--dispatch", options.dispatch, "T",
+        "time that a rank's host takes to start a pass, P times as long where one process starts the "
+        "passes of all ranks; 0 where not given");
     command.integer("--group", options.shape.microbatch_group, 1, 1 << 20, "N",
                     "interleaved: microbatches a rank runs of one stage before the next; P where not given");
     command.text("--replicas", options.replicas, "R,R,...",

@@ -202,6 +202,7 @@ Result<UnitStageCosts> stage_times(const ScheduleOptions& options) {
     CostReader reader(errors);
     costs.forward = Seconds(reader.read(options.forward, 1.0, "--forward", kSmallest));
     costs.transfer = Seconds(reader.read(options.transfer, 0.0, "--transfer", 0));
+    costs.dispatch = Seconds(reader.read(options.dispatch, 0.0, "--dispatch", 0));
     const bool has_input = !options.backward_input.empty(), has_weight = !options.backward_weight.empty();
     const double whole = reader.read(options.backward, 2.0, "--backward", kSmallest);
     double input = reader.read(options.backward_input, whole / 2, "--backward-input", 0);
@@ -244,6 +245,7 @@ Json schedule_to_json(const ScheduleRun& run) {
               {"backward_input", run.costs.backward_input.value},
               {"backward_weight", run.costs.backward_weight.value},
               {"transfer", run.costs.transfer.value},
+              {"dispatch", run.costs.dispatch.value},
               {"makespan", seconds(summary.times.makespan)},
               {"period", seconds(summary.times.period)},
               {"steady", summary.times.steady},

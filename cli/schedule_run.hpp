@@ -13,7 +13,7 @@ namespace tw::cli {
 struct ScheduleOptions {
     std::string name;
     ScheduleShape shape{.ranks = 0, .microbatches = 0, .replicas = {}};
-    std::string forward, backward, backward_input, backward_weight, transfer, replicas;  // as typed
+    std::string forward, backward, backward_input, backward_weight, transfer, dispatch, replicas;  // as typed
     bool vertical_sync = false;
     bool text = false, csv = false;
     std::string svg;

@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "cli/chakra_traces.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/load_plan.hpp"
 #include "cli/scenario_text.hpp"
 #include "plan/trace/chrome.hpp"
 #include "plan/trace/svg_timeline.hpp"
+#include "sim/report/flop_convention.hpp"
 #include "sim/report/report_json.hpp"
 #include "sim/report/report_text.hpp"
 #include "sim/report/training_cost.hpp"
@@ -18,7 +20,7 @@ namespace tw::cli {
 namespace {
 
 struct SimulateCommandOptions {
-    std::string plan, trace, svg, scenario;
+    std::string plan, trace, svg, scenario, chakra, flops = "causal";
     bool timeline = false;
     double tokens = 0, goodput = 1;
 };
@@ -60,14 +62,23 @@ Errors promised_otherwise(const SimulateCommandOptions& options) {
 
 int simulate(const SimulateCommandOptions& options, Console& console) {
     if (const Errors errors = promised_otherwise(options); !errors.empty()) return console.fail(errors);
+    const Result<FlopConvention> flops = parse_flop_convention(options.flops);
+    if (!flops) return console.fail(flops.errors());
     const Result<LoadedPlan> plan = load_plan(options.plan);
     if (!plan) return console.fail(plan.errors());
     const Simulator simulator(plan->environment);
     SimulateOptions wanted;
     wanted.critical_path = true;
-    wanted.trace = options.timeline || !options.trace.empty() || !options.svg.empty();
-    const Result<SimulationReport> report = simulator.simulate(plan->document.plan, wanted);
+    wanted.trace =
+        options.timeline || !options.trace.empty() || !options.svg.empty() || !options.chakra.empty();
+    Result<SimulationReport> report = simulator.simulate(plan->document.plan, wanted);
     if (!report) return console.fail(in_document(report.errors(), options.plan));
+    const Status stated = restate_flops(*report, *plan->environment, *flops);
+    if (!stated) return console.fail(stated.errors());
+    if (!options.chakra.empty()) {
+        const Status kept = write_chakra_traces(options.chakra, simulator, *report, console);
+        if (!kept) return console.fail(kept.errors());
+    }
     const Status written = write_pictures(options, *report, console);
     if (!written) return console.fail(written.errors());
     if (options.trace == "-" || options.svg == "-") return 0;
@@ -111,6 +122,13 @@ void define_simulate(Command& command) {
     command.output("--trace", options.trace,
                    "write two steps as a Chrome trace (Perfetto, chrome://tracing); - is stdout");
     command.output("--svg", options.svg, "draw the timeline and the memory of every rank; - is stdout");
+    command.text(
+        "--chakra", options.chakra, "PREFIX",
+        "write a step as Chakra execution traces, PREFIX.0.et and so on, one a rank, and their groups, "
+        "PREFIX.json (ASTRA-sim)");
+    command.word("--flops", options.flops, flop_convention_names(),
+                 "what MFU counts: a causal attention's half (causal, where not given), all of it (full), "
+                 "what Megatron's log counts, or PaLM's 6 N + 12 L H Q T");
     command.text("--scenario", options.scenario, "FILE",
                  "a trainwright/scenario document: slow ranks, slow and dead network interfaces, jitter");
     command.number("--tokens", options.tokens, 1, 1e18, "N",

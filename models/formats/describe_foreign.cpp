@@ -30,6 +30,10 @@ Result<DocumentSummary> describe_chakra(std::string_view text, std::string_view 
     if (trace->sizes_of_wrong_type) {
         summary.warnings.push_back("comm_size is uint64: ASTRA-sim reads int64 and takes 0 (astra-sim#158)");
     }
+    if (trace->compute > 0 && trace->timed == 0) {
+        summary.warnings.emplace_back(
+            "no compute node has a duration or operations: a simulator takes 0 cycles for all of them");
+    }
     return summary;
 }
 

@@ -12,6 +12,8 @@ namespace tw {
 CostTable unit_cost_table(const Schedule& schedule, const CompiledSchedule& compiled,
                           const UnitStageCosts& costs) {
     CostTable table(compiled);
+    const SimTime dispatch = to_sim_time(costs.dispatch);
+    if (dispatch > 0) table.enable_host();
     for (int r = 0; r < compiled.ranks; ++r) {
         for (std::size_t k = 0; k < schedule.duration_classes.size(); ++k) {
             SimTime& d = table.duration[compiled.slot_of(r, static_cast<int>(k))];
@@ -42,6 +44,11 @@ CostTable unit_cost_table(const Schedule& schedule, const CompiledSchedule& comp
                 default:
                     break;
             }
+            if (dispatch > 0 && is_compute(schedule.duration_classes[k].opcode)) {
+                const std::uint32_t slot = compiled.slot_of(r, static_cast<int>(k));
+                table.dispatch[slot] = dispatch;
+                table.host_path[slot] = dispatch + d;
+            }
         }
     }
     return table;
@@ -57,7 +64,11 @@ Status check_length(const Schedule& schedule, const CompiledSchedule& compiled, 
     for (int r = 0; r < compiled.ranks; ++r) {
         for (const Instruction& in :
              schedule.programs[static_cast<std::size_t>(r % compiled.pipeline_ranks)].instructions)
-            sum += 2 * to_seconds(table.duration[compiled.slot_of(r, in.duration_class)]).value;
+            sum += 2 * to_seconds(table.duration[compiled.slot_of(r, in.duration_class)]).value +
+                   2 * to_seconds(table.dispatch.empty()
+                                      ? 0
+                                      : table.dispatch[compiled.slot_of(r, in.duration_class)])
+                           .value;
     }
     if (sum <= kLongest) return ok();
     return Error{ErrorCode::Usage,

@@ -13,6 +13,9 @@ namespace tw {
 
 struct UnitStageCosts {
     Seconds forward{1.0}, backward_input{1.0}, backward_weight{1.0}, transfer{0.0};
+    // What a rank's host takes to start one pass, one after the other, ahead of the device. A single process
+    // that starts the passes of all ranks takes as many times as long (marin-community/marin#6532).
+    Seconds dispatch{0.0};
 };
 
 CostTable unit_cost_table(const Schedule& schedule, const CompiledSchedule& compiled,

@@ -8,6 +8,7 @@
 #include "plan/trace/analyze.hpp"
 #include "plan/trace/rendezvous.hpp"
 #include "sim/memory/ledger.hpp"
+#include "sim/report/flop_convention.hpp"
 #include "sim/report/fullest_rank.hpp"
 #include "sim/report/layer_collectives.hpp"
 #include "sim/report/trace_labels.hpp"
@@ -195,10 +196,8 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
         report.samples_per_s * (graph.counts_tokens ? static_cast<double>(plan.seq_len) : 1.0);
     if (!graph.counts_tokens) report.rate_unit = "images/s";
 
-    // Forward once, backward twice (Megatron-LM, num_floating_point_operations).
-    report.model_flops = 3.0 * graph.model_flops(plan.global_batch, plan.seq_len, graph.causal).value;
-    report.flop_convention = graph.causal ? "Megatron: causal attention halved, head included, 3 x forward"
-                                          : "Megatron: full attention, head included, 3 x forward";
+    report.model_flops = step_model_flops(graph, plan, FlopConvention::Causal).value();
+    report.flop_convention = flop_convention_text(FlopConvention::Causal, graph);
     double recomputed_flops = 0;
     for (int s = 0; s < costs.stages(); ++s)
         recomputed_flops += costs.stage(s).backward.recompute_flops;
@@ -328,11 +327,9 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     }
     if (out_of_range)
         report.warnings.emplace_back("some shapes lie outside the range that the profile was measured in");
-    // Predictions outside these bounds are suspicious whatever produced them.
-    if (graph.measured_on.empty() && (report.mfu < 0.05 || report.mfu > 0.75)) {
-        report.warnings.push_back(fmt::format(
-            "MFU of {:.1f} % is outside 5-75 %: check the batch and the cluster", report.mfu * 100));
-    }
+    if (const std::string warning = implausible_mfu(report.mfu);
+        !warning.empty() && graph.measured_on.empty())
+        report.warnings.push_back(warning);
     for (const NodeGroup& g : environment.cluster.groups) {
         const double devices = static_cast<double>(g.type.devices) * g.nodes;
         report.energy_j += devices * g.device.tdp_w * report.step_time_s;

@@ -134,7 +134,8 @@ TEST(Inspect, AnswersWithMembersOfAnotherTypeAreRefused) {
         {R"(explanation", "version": 1, "changes": {"a": 1})", ": /changes: expected a list"},
         {R"(explanation", "version": 1, "hardware": 3, "report": [])", ": /report: expected an object"},
         {R"(plans", "version": 1, "plans": {"a": 1})", ": /plans: expected a list"},
-        {R"(plans", "version": 1, "request": "a")", ": /request: expected an object"}};
+        {R"(plans", "version": 1, "request": "a")", ": /request: expected an object"},
+        {R"(layers", "version": 1, "layers": 3)", ": /layers: expected a list"}};
     for (const auto& [members, said] : cases) {
         const auto summary = describe_file(
             write(folder.path() / "answer.json", R"({"schema": "trainwright/)" + members + "}"));
@@ -142,6 +143,21 @@ TEST(Inspect, AnswersWithMembersOfAnotherTypeAreRefused) {
         EXPECT_EQ(exit_code(summary.errors()), 5);
         EXPECT_NE(to_string(summary.errors()).find(said), std::string::npos) << to_string(summary.errors());
     }
+}
+
+TEST(Inspect, AnswersOfLayersAndReports) {
+    const TemporaryFolder folder;
+    const DocumentSummary layers =
+        described(write(folder.path() / "layers.json",
+                        R"({"schema": "trainwright/layers", "version": 1, "model": "m", "parameters": 8e9,
+                  "layers": [{"name": "embedding", "parameters": 5}, {"name": "block.0-3", "parameters": 2e9}]})"));
+    EXPECT_EQ(layers.kind, "trainwright layers");
+    EXPECT_EQ(layers.title, "m: 2 kinds of layers, 8.00B parameters");
+    EXPECT_EQ(fact(layers, "block.0-3"), "2.00B parameters each");
+    const DocumentSummary report = described(write(
+        folder.path() / "report.json",
+        R"({"schema": "trainwright/report", "version": 1, "step_time_s": 1, "mfu": 0.5, "flop_convention": "PaLM"})"));
+    EXPECT_EQ(fact(report, "MFU counts"), "PaLM");
 }
 
 TEST(Inspect, LogsOfRanks) {

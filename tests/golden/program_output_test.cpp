@@ -109,6 +109,12 @@ std::vector<Case> all_cases() {
         {"error-misspelt-cluster", "plan --model gpt2-tiny --cluster misspelt-cluster.json --global-batch 8"},
         {"error-trace-ending", "simulate tiny.json --trace step.json.gz --svg step.png"},
         {"error-misspelt-scenario", "simulate tiny.json --scenario misspelt-scenario.json"},
+        {"help-layers", "layers --help"},
+        {"layers", "layers gpt2-tiny --fix tp=2,sp=on,mbs=2 --attention unfused --dropout"},
+        {"layers-blocks", "layers gpt2-tiny --fix tp=2,sp=on,mbs=2 --blocks blocks.txt"},
+        {"error-layers-fix", "layers llama3-8b --fix dp=2,tp=2..4"},
+        {"error-layers-tp", "layers llama3-8b --fix tp=3"},
+        {"error-flops", "simulate tiny.json --flops pal"},
         {"error-run-sync", "run tiny.json --density 0.1 --staleness 3 --local-steps 4 --block 64"},
     };
     for (const std::string& schedule : schedule_names()) {
