@@ -78,7 +78,8 @@ void MainWindow::handle_actions() {
         compare_->compare_with_measured();
     });
     a.handle("why.sensitivities", [this] {
-        show_panel(why_);
+        show_panel(why_, false);
+        why_->focus_sensitivities();
         workbench_.explain();
     });
     a.handle("why.what_if", [this] {
