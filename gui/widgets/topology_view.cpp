@@ -27,6 +27,7 @@ TopologyView::TopologyView(QWidget* parent) : QAbstractScrollArea(parent) {
     setFocusPolicy(Qt::StrongFocus);
     setFrameShape(NoFrame);
     viewport()->setMouseTracking(true);
+    viewport()->setProperty("tips_at_once", true);
 }
 
 void TopologyView::show_cluster(std::shared_ptr<const Cluster> cluster,
@@ -170,13 +171,6 @@ void TopologyView::paintEvent(QPaintEvent*) {
         return;
     }
     draw(painter, layout_, verticalScrollBar()->value(), viewport()->height());
-}
-
-void TopologyView::paint(QPainter& painter, const QSizeF& size) const {
-    painter.save();
-    painter.fillRect(QRectF({}, size), palette().color(QPalette::Base));
-    if (cluster_) draw(painter, lay_out_topology(*cluster_, size.width(), size.height()), 0, size.height());
-    painter.restore();
 }
 
 void TopologyView::resizeEvent(QResizeEvent*) {
