@@ -85,12 +85,12 @@ void MainWindow::save_session(bool ask) {
         path = ask_save_name(this, tr("Save session"), path.isEmpty() ? "trainwright.session.json" : path,
                              tr("Sessions (*.json)"));
     if (path.isEmpty()) return;
-    const QString wrong = workbench_.save_session(path, window_state());
-    complain("session", wrong);
-    if (!wrong.isEmpty()) return;
-    remember_file(path);
-    follow_title();
-    say(tr("saved %1").arg(path));
+    workbench_.save_session_later(path, window_state(), [this, path](const QString& wrong) {
+        if (!wrong.isEmpty()) return complain("session", wrong);
+        remember_file(path);
+        follow_title();
+        say(tr("saved %1").arg(path));
+    });
 }
 
 void MainWindow::export_view() {
