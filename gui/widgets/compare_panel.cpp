@@ -108,6 +108,7 @@ ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidg
         model->set_columns(std::move(columns));
         auto* view = new TableView(name);
         view->show_model(model, true);
+        view->wrap_texts();
         return view;
     };
     figure_table_ = table(tr("Figures of A and B"), figures_, figure_columns("A", "B"));

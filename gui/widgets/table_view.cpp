@@ -6,8 +6,10 @@
 #include <QHeaderView>
 #include <QHelpEvent>
 #include <QPainter>
+#include <QRegularExpression>
 #include <QScopedValueRollback>
 #include <QScrollBar>
+#include <QStyledItemDelegate>
 #include <QTimer>
 #include <QToolTip>
 #include <algorithm>
@@ -21,7 +23,26 @@
 namespace tw::gui {
 namespace {
 
-constexpr int kRows = 40;  // by whose texts the widths of columns are chosen
+constexpr int kRows = 40;      // by whose texts the widths of columns are chosen
+constexpr int kLongWord = 16;  // characters; longer ones are names of files and keys, and may be broken
+
+// Long words with places where a line may end: after the punctuation within names of files, paths and keys.
+QString breakable(const QString& text) {
+    static const QRegularExpression inside(QStringLiteral("([/_.:,-])"));
+    QStringList words = text.split(' ');
+    for (QString& word : words)
+        if (word.size() > kLongWord) word.replace(inside, QStringLiteral("\\1\u200b"));  // no width
+    return words.join(' ');
+}
+
+// Shows what can be broken; the model, and so what is copied, stays as it is.
+class WrappingDelegate : public QStyledItemDelegate {
+  public:
+    using QStyledItemDelegate::QStyledItemDelegate;
+    [[nodiscard]] QString displayText(const QVariant& value, const QLocale& locale) const override {
+        return breakable(QStyledItemDelegate::displayText(value, locale));
+    }
+};
 
 }  // namespace
 
@@ -83,22 +104,25 @@ void TableView::follow_model() {
     connect(model(), &QAbstractItemModel::modelReset, this, fit);
 }
 
-void TableView::wrap_texts() {
+void TableView::wrap_texts(int least) {
+    least_wrapped_ = least;
     wraps_ = true;
     setWordWrap(true);
+    setItemDelegate(new WrappingDelegate(this));
     setVerticalScrollMode(ScrollPerPixel);  // a high row is scrolled through, too
     if (model() != nullptr) fit_columns(stretched_, whole_);
 }
 
 // Numbers as wide as they are. Texts share what is left: narrow ones get what they need, wide ones the rest
-// in equal parts, none less than its longest word, up to two fifths of the view.
+// in equal parts, none less than its longest word, up to two fifths of the view, and than some words. What
+// does not fit so scrolls.
 void TableView::fit_wrapped() {
     const int room = viewport()->width();
     std::vector<std::pair<int, int>> texts;  // width, column
     int left = room;
     for (int c = 0; c < model()->columnCount(); ++c) {
         if (isColumnHidden(c)) continue;
-        const int width = content_width(c) + 6;
+        const int width = std::max(content_width(c) + 6, horizontalHeader()->minimumSectionSize());
         const int alignment = model()->headerData(c, Qt::Horizontal, Qt::TextAlignmentRole).toInt();
         if ((alignment & Qt::AlignRight) != 0) {
             setColumnWidth(c, width);
@@ -111,7 +135,8 @@ void TableView::fit_wrapped() {
     for (std::size_t i = 0; i < texts.size(); ++i) {
         const auto [wanted, column] = texts[i];
         const int share = left / static_cast<int>(texts.size() - i);
-        const int least = std::min(longest_word(column) + 6, room * 2 / 5);
+        const int least = std::max(std::min(longest_word(column) + 6, room * 2 / 5),
+                                   std::min(wanted, fontMetrics().averageCharWidth() * least_wrapped_));
         const int width =
             std::max({least, std::min(wanted, share), horizontalHeader()->minimumSectionSize()});
         setColumnWidth(column, width);
@@ -128,7 +153,7 @@ void TableView::fit_rows() {
         int lines = 1;
         for (int c = 0; c < model()->columnCount(); ++c) {
             if (isColumnHidden(c)) continue;
-            const QString text = model()->index(row, c).data().toString();
+            const QString text = breakable(model()->index(row, c).data().toString());
             // As the delegate breaks it; a pixel less, so that it never has fewer lines than are drawn.
             const int room = columnWidth(c) - text_margin() - 1;
             if (fontMetrics().horizontalAdvance(text) <= room) continue;
@@ -224,9 +249,10 @@ int TableView::content_width(int column) const {
 }
 
 int TableView::longest_word(int column) const {
+    static const QRegularExpression ends(QStringLiteral("[ \u200b]"));
     int longest = 0;
     for (int row = 0; row < std::min(kRows, model()->rowCount()); ++row)
-        for (const QString& word : model()->index(row, column).data().toString().split(' '))
+        for (const QString& word : breakable(model()->index(row, column).data().toString()).split(ends))
             longest = std::max(longest, fontMetrics().horizontalAdvance(word));
     return longest + text_margin();
 }

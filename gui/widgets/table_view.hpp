@@ -19,7 +19,8 @@ class TableView : public QTableView {
     void fit_columns(int stretched = -1, bool whole = false);
     // Texts that do not fit go on in further lines of their row: nothing is cut off but single long words.
     // For tables of a few hundred rows.
-    void wrap_texts();
+    // `least`: average characters of a column of texts, should it need so many.
+    void wrap_texts(int least = 11);
     void copy_selection() const;               // all rows where none is selected
     [[nodiscard]] int content_height() const;  // of all rows with the heading
 
@@ -44,6 +45,7 @@ class TableView : public QTableView {
     bool whole_ = false;
     bool fitting_ = false, by_hand_ = false;  // who sets the widths
     bool wraps_ = false, fit_due_ = false;
+    int least_wrapped_ = 0;  // average characters
 };
 
 }  // namespace tw::gui

@@ -1,4 +1,5 @@
 // What the window says can be read whole: in a window of 1280 x 800, and in pictures of views that scroll.
+#include <QClipboard>
 #include <QComboBox>
 #include <QHeaderView>
 #include <QImage>
@@ -6,6 +7,7 @@
 #include <QMenu>
 #include <QPainter>
 #include <QScrollBar>
+#include <QStyledItemDelegate>
 #include <QTabWidget>
 #include <QTableView>
 #include <QTemporaryDir>
@@ -132,6 +134,35 @@ TEST(Readable, LongTextsGoOnInFurtherLines) {
     EXPECT_EQ(table.model()->index(0, 0).data().toString(), "a");
     EXPECT_LE(table.rowHeight(0), table.fontMetrics().height() + 6);
     EXPECT_EQ(cut_off(table).join(" | ").toStdString(), "");
+}
+
+// Names of files are words that no column has room for: they are broken where a reader would break them, and
+// copied as they are.
+TEST(Readable, NamesOfFilesAreBroken) {
+    ValueTable model;
+    model.set_columns({{"where"}, {"what"}, {"n", {}, {}, true}});
+    const QString path = "/home/somebody/runs/tests__data__critical_path__alexnet__result_2869224.json.gz";
+    model.set_rows({{{path}, {"has no step in it, " + path}, {"1"}}});
+    TableView table("test");
+    table.show_model(&model);
+    table.wrap_texts();
+    table.resize(420, 300);
+    table.show();
+    table.fit_columns(1);
+    EXPECT_GT(table.rowHeight(0), 2 * table.fontMetrics().height());
+    EXPECT_LE(table.horizontalHeader()->length(), table.viewport()->width());
+    const QString shown =
+        qobject_cast<QStyledItemDelegate*>(table.itemDelegate())->displayText(path, QLocale::c());
+    const QRect room(0, 0, table.columnWidth(0) - 6, 1 << 16);
+    const QRect needed = table.fontMetrics().boundingRect(room, Qt::TextWordWrap, shown);
+    EXPECT_LE(needed.width(), room.width());
+    EXPECT_LE(needed.height(), table.rowHeight(0));
+    EXPECT_EQ(QString(shown).remove(QChar(0x200b)), path);
+    table.copy_selection();
+    EXPECT_TRUE(QApplication::clipboard()->text().contains(path));
+    // However narrow, a column of texts keeps room for some words.
+    table.resize(120, 300);
+    EXPECT_GE(table.columnWidth(1), 11 * table.fontMetrics().averageCharWidth());
 }
 
 QString heading_of(const TimelineView* half) {
