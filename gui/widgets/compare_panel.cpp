@@ -117,6 +117,7 @@ ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidg
         table(tr("Instructions of A and B"), instructions_, comparison_columns("A", "B", false));
     tabs_ = new QTabWidget;
     tabs_->setDocumentMode(true);
+    tabs_->setMinimumWidth(fontMetrics().averageCharWidth() * 48);  // figures of both and their difference
     tabs_->addTab(figure_table_, tr("Figures"));
     tabs_->addTab(instruction_table_, tr("By opcode and stage"));
     tabs_->addTab(field_table_, tr("Fields"));

@@ -110,6 +110,26 @@ TEST(Readable, WhyInAWindowOf1280) {
     read_all("alone again");
 }
 
+// Among the other views, where each has two thirds of the width.
+TEST(Readable, TablesInAWindowOf1280) {
+    MainWindow window(false);
+    window.resize(1280, 800);
+    window.show();
+    find_large_plan(window.workbench());
+    window.workbench().pin(1, window.workbench().plans()[1].id);
+    ASSERT_EQ(window.width(), 1280);
+    for (const char* name : {"compare", "profile"}) {
+        Panel* panel = window.panel(name);
+        window.show_panel(panel);
+        ASSERT_TRUE(wait_idle(window.workbench()));
+        QTest::qWait(10);
+        EXPECT_GT(panel->table()->model()->rowCount(), 3) << name;
+        EXPECT_EQ(panel->table()->horizontalScrollBar()->maximum(), 0) << name;
+        EXPECT_EQ(cut_off(*dynamic_cast<TableView*>(panel->table())).join(" | ").toStdString(), "") << name;
+    }
+    EXPECT_EQ(window.width(), 1280);
+}
+
 TEST(Readable, LongTextsGoOnInFurtherLines) {
     ValueTable model;
     model.set_columns({{"kind"}, {"what"}, {"instead"}, {"n", {}, {}, true}});
