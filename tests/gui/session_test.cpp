@@ -1,4 +1,5 @@
 // What a session document and the window's own one between two starts keep.
+#include <QComboBox>
 #include <QFile>
 #include <QFileInfo>
 #include <QJsonArray>
@@ -6,6 +7,7 @@
 #include <QJsonObject>
 #include <QTemporaryDir>
 
+#include "gui/actions.hpp"
 #include "gui/view/trace_model.hpp"
 #include "gui/widgets/timeline_view.hpp"
 #include "gui/widgets/trace_panels.hpp"
@@ -232,6 +234,55 @@ TEST(SessionFile, IsSavedInTheBackground) {
     ASSERT_TRUE(wait_idle(workbench));
     EXPECT_FALSE(said[2].isEmpty());
     EXPECT_EQ(workbench.session_path(), session);
+}
+
+// The view that is kept is that of the trace that was shown.
+TEST(SessionFile, ShowsTheTraceThatWasShown) {
+    const QTemporaryDir folder;
+    const QString session = folder.filePath("a.session.json");
+    answer_file_names([&](bool saving, const QString&) { return saving ? session : QString(); });
+    const auto source_of = [](MainWindow& window) {
+        for (QComboBox* box : window.timeline()->findChildren<QComboBox*>())
+            if (box->accessibleName() == "Trace that is shown") return box;
+        return static_cast<QComboBox*>(nullptr);
+    };
+    SimTime begin = 0, end = 0;
+    {
+        MainWindow window(false);
+        window.show();
+        find_small_plans(window.workbench());
+        window.open({write(folder, "of-a-tool.json", kTrace)});
+        ASSERT_TRUE(wait_idle(window.workbench()));
+        EXPECT_EQ(window.timeline()->trace()->origin(), "simulated");
+        QComboBox* source = source_of(window);
+        ASSERT_NE(source, nullptr);
+        source->setCurrentIndex(1);
+        Q_EMIT source->activated(1);
+        ASSERT_EQ(window.timeline()->trace()->origin(), "PyTorch");
+        window.timeline()->view()->perform("timeline.zoom_in");
+        begin = window.timeline()->view()->visible_begin();
+        end = window.timeline()->view()->visible_end();
+        window.actions().action("file.save_session")->trigger();
+        ASSERT_TRUE(wait_idle(window.workbench()));
+    }
+    answer_file_names({});
+    MainWindow window(false);
+    window.resize(900, 700);
+    window.show();
+    window.open({session});
+    ASSERT_TRUE(wait_idle(window.workbench()));
+    EXPECT_EQ(errors_of(window.workbench()), 0U);
+    ASSERT_NE(window.workbench().shown().report, nullptr);
+    ASSERT_NE(window.timeline()->trace(), nullptr);
+    EXPECT_EQ(window.timeline()->trace()->origin(), "PyTorch");
+    EXPECT_EQ(source_of(window)->currentIndex(), 1);
+    EXPECT_EQ(window.timeline()->view()->visible_begin(), begin);
+    EXPECT_EQ(window.timeline()->view()->visible_end(), end);
+    // Another session shows its plan.
+    ASSERT_EQ(Workbench().save_session(session, {}).toStdString(), "");
+    window.open({session});
+    ASSERT_TRUE(wait_idle(window.workbench()));
+    EXPECT_EQ(source_of(window)->currentIndex(), 0);
 }
 
 TEST(LastSession, IsKeptWhereOnlyATraceIsOpen) {
