@@ -23,8 +23,9 @@
 namespace tw::gui {
 namespace {
 
-constexpr int kRows = 40;      // by whose texts the widths of columns are chosen
-constexpr int kLongWord = 16;  // characters; longer ones are names of files and keys, and may be broken
+constexpr int kRows = 40;          // by whose texts the widths of columns are chosen
+constexpr int kMostWrapped = 500;  // rows; those after them have a line each
+constexpr int kLongWord = 16;      // characters; longer ones are names of files and keys, and may be broken
 
 // Long words with places where a line may end: after the punctuation within names of files, paths and keys.
 QString breakable(const QString& text) {
@@ -91,17 +92,18 @@ void TableView::show_model(QAbstractItemModel* model, bool sorted) {
     follow_model();
 }
 
-// Rows of other texts have other heights; once for changes that come together.
+// Rows of other texts have other heights.
 void TableView::follow_model() {
-    const auto fit = [this] {
-        if (!wraps_ || std::exchange(fit_due_, true)) return;
-        QTimer::singleShot(0, this, [this] {
-            fit_due_ = false;
-            fit_rows();
-        });
-    };
-    connect(model(), &QAbstractItemModel::layoutChanged, this, fit);
-    connect(model(), &QAbstractItemModel::modelReset, this, fit);
+    connect(model(), &QAbstractItemModel::layoutChanged, this, &TableView::fit_rows_soon);
+    connect(model(), &QAbstractItemModel::modelReset, this, &TableView::fit_rows_soon);
+}
+
+// Once for changes that come together; what nobody sees waits until it is painted.
+void TableView::fit_rows_soon() {
+    if (!wraps_ || std::exchange(fit_due_, true)) return;
+    QTimer::singleShot(0, this, [this] {
+        if (!visibleRegion().isEmpty()) fit_rows();
+    });
 }
 
 void TableView::wrap_texts(int least) {
@@ -147,23 +149,33 @@ void TableView::fit_wrapped() {
 }
 
 void TableView::fit_rows() {
+    fit_due_ = false;
     if (model() == nullptr) return;
     const double line = QFontMetricsF(font()).height();
     for (int row = 0; row < model()->rowCount(); ++row) {
         int lines = 1;
-        for (int c = 0; c < model()->columnCount(); ++c) {
-            if (isColumnHidden(c)) continue;
-            const QString text = breakable(model()->index(row, c).data().toString());
-            // As the delegate breaks it; a pixel less, so that it never has fewer lines than are drawn.
-            const int room = columnWidth(c) - text_margin() - 1;
-            if (fontMetrics().horizontalAdvance(text) <= room) continue;
-            const QRect box =
-                fontMetrics().boundingRect(QRect(0, 0, std::max(1, room), 1 << 16), Qt::TextWordWrap, text);
-            lines = std::max(lines, static_cast<int>(std::lround(box.height() / line)));
-        }
+        for (int c = 0; c < model()->columnCount() && row < kMostWrapped; ++c)
+            if (!isColumnHidden(c))
+                lines = std::max(lines, lines_of(model()->index(row, c).data().toString(), columnWidth(c)));
         setRowHeight(row, lines == 1 ? verticalHeader()->defaultSectionSize()
                                      : static_cast<int>(std::ceil(lines * line)) + 4);
     }
+}
+
+int TableView::lines_of(const QString& text, int width) {
+    constexpr qsizetype kKept = 20'000;
+    const std::pair key(text, width);
+    if (const auto known = lines_.constFind(key); known != lines_.constEnd()) return *known;
+    // As the delegate breaks it; a pixel less, so that it never has fewer lines than are drawn.
+    const int room = std::max(1, width - text_margin() - 1);
+    int lines = 1;
+    if (fontMetrics().horizontalAdvance(text) > room) {
+        const QRect box =
+            fontMetrics().boundingRect(QRect(0, 0, room, 1 << 16), Qt::TextWordWrap, breakable(text));
+        lines = static_cast<int>(std::lround(box.height() / QFontMetricsF(font()).height()));
+    }
+    if (lines_.size() >= kKept) lines_.clear();
+    return lines_[key] = lines;
 }
 
 void TableView::fit_columns(int stretched, bool whole) {
@@ -276,7 +288,10 @@ int TableView::content_height() const {
 
 void TableView::changeEvent(QEvent* event) {
     QTableView::changeEvent(event);
-    if (event->type() == QEvent::FontChange || event->type() == QEvent::StyleChange) set_density();
+    if (event->type() != QEvent::FontChange && event->type() != QEvent::StyleChange) return;
+    set_density();
+    lines_.clear();
+    fit_rows_soon();
 }
 
 void TableView::resizeEvent(QResizeEvent* event) {
@@ -286,6 +301,7 @@ void TableView::resizeEvent(QResizeEvent* event) {
 
 void TableView::paintEvent(QPaintEvent* event) {
     QTableView::paintEvent(event);
+    if (std::exchange(fit_due_, false)) fit_rows_soon();
     if (!hasFocus()) return;
     QPainter painter(viewport());
     paint_focus(painter, viewport()->rect(), palette());

@@ -1,7 +1,9 @@
 // The look and the manners of every table: dense rows, sorting by value, copying as TSV.
 #pragma once
 
+#include <QHash>
 #include <QTableView>
+#include <utility>
 
 namespace tw::gui {
 
@@ -37,6 +39,8 @@ class TableView : public QTableView {
     void follow_model();
     void fit_wrapped();
     void fit_rows();
+    void fit_rows_soon();
+    [[nodiscard]] int lines_of(const QString& text, int width);
     [[nodiscard]] int content_width(int column) const;
     [[nodiscard]] int longest_word(int column) const;
     [[nodiscard]] int text_margin() const;  // of a cell, both sides
@@ -45,7 +49,8 @@ class TableView : public QTableView {
     bool whole_ = false;
     bool fitting_ = false, by_hand_ = false;  // who sets the widths
     bool wraps_ = false, fit_due_ = false;
-    int least_wrapped_ = 0;  // average characters
+    int least_wrapped_ = 0;                      // average characters
+    QHash<std::pair<QString, int>, int> lines_;  // of texts in a width: most of a table stays as it is
 };
 
 }  // namespace tw::gui
