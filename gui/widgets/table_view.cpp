@@ -28,9 +28,11 @@ constexpr int kMostWrapped = 500;  // rows; those after them have a line each
 constexpr int kLongWord = 16;      // characters; longer ones are names of files and keys, and may be broken
 
 // Long words with places where a line may end: after the punctuation within names of files, paths and keys.
+// None ends at an arrow, between what was and what is.
 QString breakable(const QString& text) {
     static const QRegularExpression inside(QStringLiteral("([/_.:,-])"));
-    QStringList words = text.split(' ');
+    QStringList words =
+        QString(text).replace(QStringLiteral(" → "), QStringLiteral("\u00a0→\u00a0")).split(' ');
     for (QString& word : words)
         if (word.size() > kLongWord) word.replace(inside, QStringLiteral("\\1\u200b"));  // no width
     return words.join(' ');
