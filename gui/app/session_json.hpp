@@ -10,7 +10,8 @@
 //             "near_identical": 3, "front": true}],
 //  "selected": 0, "edited": {...} or absent, "pins": [0, 3], "measured": [{"path": "run.trace.json", "trace":
 //  {...}}, {"path": "rank0.json", "content": ["AAAB...", ...]}], "files": [{"path": "h100.profile.json",
-//  "text": "..."}], "window": {"layout": "<base64>", "theme": "dark", "timeline": {..., "source": "rank0.json"}}}
+//  "text": "..."}], "window": {"layout": "<base64>", "theme": "dark", "timeline": {..., "source":
+//  "rank0.json"}}}
 #pragma once
 
 #include <optional>
