@@ -118,7 +118,7 @@ TEST(Readable, TablesInAWindowOf1280) {
     find_large_plan(window.workbench());
     window.workbench().pin(1, window.workbench().plans()[1].id);
     ASSERT_EQ(window.width(), 1280);
-    for (const char* name : {"compare", "profile"}) {
+    for (const char* name : {"topology", "compare", "profile"}) {
         Panel* panel = window.panel(name);
         window.show_panel(panel);
         ASSERT_TRUE(wait_idle(window.workbench()));
