@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -199,6 +200,14 @@ std::string session_to_text(const Session& session) {
         if (timeline) window["timeline"] = *timeline;
     }
     return json.dump(1) + "\n";
+}
+
+std::string session_to_text(Session& session, std::size_t most, std::vector<std::string>& named) {
+    std::string text = session_to_text(session);
+    if (text.size() <= most) return text;
+    for (SessionTrace& measured : session.measured)
+        if (std::exchange(measured.trace, nullptr)) named.push_back(measured.path);
+    return named.empty() ? text : session_to_text(session);
 }
 
 Result<Session> session_from_text(std::string_view text, std::string_view name) {

@@ -51,6 +51,9 @@ struct Session {
 };
 
 std::string session_to_text(const Session& session);
+// The same in at most `most` bytes, where naming our own measured traces, instead of holding them, is enough:
+// the paths of those that had to be.
+std::string session_to_text(Session& session, std::size_t most, std::vector<std::string>& named);
 // All errors at once, with JSON pointers after `name`.
 Result<Session> session_from_text(std::string_view text, std::string_view name);
 

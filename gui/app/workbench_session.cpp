@@ -37,8 +37,14 @@ QStringList pack_traces(Session& session, bool all) {
     return notes;
 }
 
-QString write(const Session& session, const QString& path) {
-    const Status written = write_text_file(path.toStdString(), session_to_text(session));
+// What is written can be read: an error text, or "".
+QString write(Session& session, const QString& path, QStringList& notes) {
+    std::vector<std::string> named;
+    const std::string text = session_to_text(session, static_cast<std::size_t>(kMaxDocumentBytes), named);
+    for (const std::string& trace : named)
+        notes.append(QObject::tr("%1 is named in the session, not held: it would be too large to be read")
+                         .arg(QFileInfo(QString::fromStdString(trace)).fileName()));
+    const Status written = write_text_file(path.toStdString(), text);
     return written ? QString() : QString::fromStdString(tw::to_string(written.errors()));
 }
 
@@ -67,8 +73,8 @@ std::map<QString, QString> unpack_traces(const Session& session, const QDir& fol
 
 QString Workbench::save_session(const QString& path, const WindowState& state) {
     Session session = session_now(state);
-    const QStringList notes = pack_traces(session, /*all=*/true);
-    const QString wrong = write(session, path);
+    QStringList notes = pack_traces(session, /*all=*/true);
+    const QString wrong = write(session, path, notes);
     tell_unpacked(notes);
     if (wrong.isEmpty()) session_path_ = path;
     return wrong;
@@ -82,8 +88,8 @@ void Workbench::save_session_later(const QString& path, const WindowState& state
         "save", tr("Saving %1").arg(QFileInfo(path).fileName()),
         [this, path, done = std::move(done),
          session = std::make_shared<Session>(session_now(state))](JobContext&) -> std::function<void()> {
-            const QStringList notes = pack_traces(*session, /*all=*/true);
-            const QString wrong = write(*session, path);
+            QStringList notes = pack_traces(*session, /*all=*/true);
+            const QString wrong = write(*session, path, notes);
             return [this, path, done, notes, wrong] {
                 tell_unpacked(notes);
                 if (wrong.isEmpty()) session_path_ = path;
@@ -101,8 +107,8 @@ void Workbench::tell_unpacked(const QStringList& notes) {
 
 QString Workbench::write_session(const QString& path, const WindowState& state) const {
     Session session = session_now(state);
-    pack_traces(session, /*all=*/false);
-    return write(session, path);
+    QStringList notes = pack_traces(session, /*all=*/false);
+    return write(session, path, notes);
 }
 
 Session Workbench::session_now(const WindowState& state) const {

@@ -8,6 +8,7 @@
 #include <QTemporaryDir>
 
 #include "gui/actions.hpp"
+#include "gui/app/session_json.hpp"
 #include "gui/view/trace_model.hpp"
 #include "gui/widgets/timeline_view.hpp"
 #include "gui/widgets/trace_panels.hpp"
@@ -183,6 +184,27 @@ TEST(SessionFile, HoldsTracesOfOtherTools) {
     third.open({files[0]});
     ASSERT_TRUE(wait_idle(third));
     EXPECT_EQ(third.measured().back().model->size(), 2U);
+}
+
+// A session that nobody could read again would keep nothing: what makes it so large is named instead.
+TEST(SessionFile, LargeTracesOfOursAreNamed) {
+    Session session;
+    session.setup = small_setup();
+    session.measured.push_back({"/runs/a.trace.json", std::make_shared<const Trace>()});
+    session.measured.push_back({"/runs/of-a-tool.json", nullptr, {"AAAA"}});
+    const std::string whole = session_to_text(session);
+    std::vector<std::string> named;
+    EXPECT_EQ(session_to_text(session, whole.size(), named), whole);
+    EXPECT_TRUE(named.empty());
+    const std::string shorter = session_to_text(session, whole.size() - 1, named);
+    EXPECT_EQ(named, std::vector<std::string>{"/runs/a.trace.json"});
+    EXPECT_LT(shorter.size(), whole.size());
+    const auto read = session_from_text(shorter, "a.json");
+    ASSERT_TRUE(read) << to_string(read.errors());
+    ASSERT_EQ(read->measured.size(), 2U);
+    EXPECT_EQ(read->measured[0].path, "/runs/a.trace.json");
+    EXPECT_EQ(read->measured[0].trace, nullptr);
+    EXPECT_EQ(read->measured[1].content, std::vector<std::string>{"AAAA"});
 }
 
 TEST(SessionFile, ADamagedTraceIsNamedAndTheRestOpens) {
