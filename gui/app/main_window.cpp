@@ -175,7 +175,7 @@ void MainWindow::lay_out_docks() {
     resizeDocks({dock(setup_), dock(plans_)}, {400, 1200}, Qt::Horizontal);
     resizeDocks({dock(plans_), dock(pareto_)}, {890, 300}, Qt::Horizontal);
     resizeDocks({dock(plans_), dock(timeline_), dock(memory_)}, {240, 370, 200}, Qt::Vertical);
-    resizeDocks({dock(setup_), dock(editor_)}, {350, 460}, Qt::Vertical);
+    resizeDocks({dock(setup_), dock(editor_)}, {395, 415}, Qt::Vertical);
 }
 
 void MainWindow::make_menus() {

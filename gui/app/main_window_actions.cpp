@@ -50,7 +50,11 @@ void MainWindow::handle_actions() {
     a.handle("file.export_trace", [this] {
         const QString path =
             ask_save_name(this, tr("Export trace"), "trace.json", tr("Chrome traces (*.json)"));
-        if (!path.isEmpty()) complain("trace", workbench_.write_chrome_trace(path));
+        if (path.isEmpty()) return;
+        workbench_.write_chrome_trace(path, current_timeline()->trace(), [this, path](const QString& wrong) {
+            complain("trace", wrong);
+            if (wrong.isEmpty()) say(tr("wrote %1").arg(path));
+        });
     });
     a.handle("file.export_launch", [this] {
         show_panel(run_, false);
@@ -78,7 +82,8 @@ void MainWindow::handle_actions() {
         compare_->compare_with_measured();
     });
     a.handle("why.sensitivities", [this] {
-        show_panel(why_);
+        show_panel(why_, false);
+        why_->focus_sensitivities();
         workbench_.explain();
     });
     a.handle("why.what_if", [this] {

@@ -39,6 +39,7 @@ namespace {
 
 constexpr int kRecent = 12;
 constexpr int kLayoutVersion = 1;
+constexpr const char* kSource = "source";  // beside the view's state: the path of the trace that it shows
 
 QString last_session_path() {
     return QDir(state_folder()).filePath("last.session.json");
@@ -85,12 +86,12 @@ void MainWindow::save_session(bool ask) {
         path = ask_save_name(this, tr("Save session"), path.isEmpty() ? "trainwright.session.json" : path,
                              tr("Sessions (*.json)"));
     if (path.isEmpty()) return;
-    const QString wrong = workbench_.save_session(path, window_state());
-    complain("session", wrong);
-    if (!wrong.isEmpty()) return;
-    remember_file(path);
-    follow_title();
-    say(tr("saved %1").arg(path));
+    workbench_.save_session_later(path, window_state(), [this, path](const QString& wrong) {
+        if (!wrong.isEmpty()) return complain("session", wrong);
+        remember_file(path);
+        follow_title();
+        say(tr("saved %1").arg(path));
+    });
 }
 
 void MainWindow::export_view() {
@@ -216,9 +217,12 @@ Workbench::WindowState MainWindow::window_state() const {
     Workbench::WindowState state;
     state.layout = saveState(kLayoutVersion);
     state.theme = current_theme() == Theme::Dark ? "dark" : "light";
-    if (timeline_->trace())
-        state.timeline =
-            QByteArray::fromStdString(to_json(timeline_->view()->state(), *timeline_->trace()).dump());
+    if (timeline_->trace()) {
+        Json timeline = to_json(timeline_->view()->state(), *timeline_->trace());
+        // Of which trace it is, where that is not the plan's.
+        if (!timeline_->source().isEmpty()) timeline[kSource] = timeline_->source().toStdString();
+        state.timeline = QByteArray::fromStdString(timeline.dump());
+    }
     return state;
 }
 
@@ -227,14 +231,21 @@ void MainWindow::take_window_state(const Workbench::WindowState& state) {
     if (state.theme == "dark" || state.theme == "light")
         apply_theme(state.theme == "dark" ? Theme::Dark : Theme::Light);
     waiting_timeline_ = state.timeline;
+    QString source;
+    if (const auto json = parse_json(state.timeline.toStdString(), "timeline");
+        json && json->is_object() && json->contains(kSource) && (*json)[kSource].is_string())
+        source = QString::fromStdString((*json)[kSource].get<std::string>());
+    timeline_->show_source(source);
+    take_timeline_state();
     follow_title();
 }
 
 void MainWindow::take_timeline_state() {
-    if (waiting_timeline_.isEmpty() || !timeline_->trace()) return;
-    const auto json = parse_json(waiting_timeline_.toStdString(), "timeline");
+    if (waiting_timeline_.isEmpty() || !timeline_->trace() || timeline_->waits_for_source()) return;
+    auto json = parse_json(waiting_timeline_.toStdString(), "timeline");
     waiting_timeline_.clear();
     if (!json) return;
+    if (json->is_object()) json->erase(kSource);
     const auto state = view_state_from_json(*json, *timeline_->trace());
     if (state) timeline_->view()->set_state(*state);
     if (!state) workbench_.report(state.errors(), "session");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,7 +15,7 @@
 namespace tw::gui {
 namespace {
 
-constexpr int kSessionVersion = 1;
+constexpr int kSessionVersion = 2;
 constexpr const char* kOrigins[] = {"found", "kept", "opened", "infeasible"};
 
 Json setup_to_json(const Setup& setup) {
@@ -108,6 +109,8 @@ std::optional<PlanEntry> entry_from_json(const Json& json, const std::string& po
     PlanEntry entry;
     entry.name = object.string_or("name", "");
     entry.tied = object.boolean_or("tied", false);
+    entry.near_identical = static_cast<int>(object.integer_or("near_identical", 0, 0, 1 << 30));
+    entry.front = object.boolean_or("front", false);
     object.require("plan");
     object.finish();
     const auto* known = std::ranges::find(kOrigins, origin);
@@ -160,12 +163,15 @@ std::string session_to_text(const Session& session) {
     for (const StudyPtr& study : studies)
         json["studies"].push_back(study_to_json(*study));
     json["plans"] = Json::array();
-    for (const PlanEntry& entry : session.plans)
+    for (const PlanEntry& entry : session.plans) {
         json["plans"].push_back(Json{{"study", std::ranges::find(studies, entry.study) - studies.begin()},
                                      {"origin", kOrigins[static_cast<std::size_t>(entry.origin)]},
                                      {"name", entry.name},
                                      {"tied", entry.tied},
                                      {"plan", plan_to_json(entry.plan)}});
+        if (entry.near_identical > 0) json["plans"].back()["near_identical"] = entry.near_identical;
+        if (entry.front) json["plans"].back()["front"] = true;
+    }
     json["selected"] = session.selected;
     if (session.edited) json["edited"] = plan_to_json(*session.edited);
     json["pins"] = {session.pins[0], session.pins[1]};
@@ -178,6 +184,7 @@ std::string session_to_text(const Session& session) {
             const auto trace = parse_json(text.str(), measured.path);
             if (trace) one["trace"] = *trace;
         }
+        if (!measured.content.empty()) one["content"] = measured.content;
         json["measured"].push_back(std::move(one));
     }
     if (!session.files.empty()) json["files"] = Json::array();
@@ -193,6 +200,14 @@ std::string session_to_text(const Session& session) {
         if (timeline) window["timeline"] = *timeline;
     }
     return json.dump(1) + "\n";
+}
+
+std::string session_to_text(Session& session, std::size_t most, std::vector<std::string>& named) {
+    std::string text = session_to_text(session);
+    if (text.size() <= most) return text;
+    for (SessionTrace& measured : session.measured)
+        if (std::exchange(measured.trace, nullptr)) named.push_back(measured.path);
+    return named.empty() ? text : session_to_text(session);
 }
 
 Result<Session> session_from_text(std::string_view text, std::string_view name) {
@@ -251,6 +266,14 @@ Result<Session> session_from_text(std::string_view text, std::string_view name) 
                 if (read) trace.trace = std::make_shared<const Trace>(std::move(*read));
                 if (!read) errors.insert(errors.end(), read.errors().begin(), read.errors().end());
             }
+            if (measured.has("content"))
+                for (const Json& piece : measured.array("content")) {
+                    if (piece.is_string()) {
+                        trace.content.push_back(piece.get<std::string>());
+                    } else {
+                        measured.error("content", "has a piece that is no text");
+                    }
+                }
             measured.finish();
             session.measured.push_back(std::move(trace));
         }

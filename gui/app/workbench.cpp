@@ -103,6 +103,11 @@ void Workbench::start_search() {
     jobs_.start(
         "search", tr("Finding plans"),
         [this, study = study_, setup = setup_](JobContext& context) -> std::function<void()> {
+            if (context.cancelled())  // before it began
+                return [this] {
+                    search_text_.clear();
+                    Q_EMIT search_changed();
+                };
             SearchHooks hooks;
             hooks.progress = [this, &context](const SearchProgress& progress, double elapsed_s) {
                 std::string text =

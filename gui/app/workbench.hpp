@@ -8,10 +8,10 @@
 #include <QPointer>
 #include <QString>
 #include <QStringList>
+#include <QTemporaryDir>
 #include <QUndoStack>
 #include <array>
 #include <functional>
-#include <iosfwd>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,6 +67,7 @@ struct Measured {
     std::shared_ptr<const TraceModel> model;
     std::shared_ptr<const Trace> trace;  // null: a foreign trace, which names no instructions
     QStringList more;                    // files of the other ranks, in the same model
+    QStringList stored = {};             // where the contents of all of them lie, if not there: of a session
     [[nodiscard]] QString name() const;  // "rank0.json and 3 more"
 };
 
@@ -147,7 +148,9 @@ class Workbench : public QObject {
 
     // The shown plan as a document; an error text, or "".
     QString write_plan(const QString& path) const;
-    QString write_chrome_trace(const QString& path) const;
+    // A timeline's trace, in the background: `done` hears an error text, or "".
+    void write_chrome_trace(const QString& path, std::shared_ptr<const TraceModel> trace,
+                            std::function<void(const QString& wrong)> done);
 
     // Nothing is chosen, found, opened or being read.
     [[nodiscard]] bool empty() const;
@@ -157,8 +160,13 @@ class Workbench : public QObject {
         QByteArray timeline;  // JSON of its ViewState
         QString theme;
     };
+    // An error text, or "". Traces of other tools are packed into it.
     QString save_session(const QString& path, const WindowState& state);
-    // The same beside the session that is open: what the window keeps for its next start.
+    // The same in the background: `done` hears of it in the window's thread.
+    void save_session_later(const QString& path, const WindowState& state,
+                            std::function<void(const QString& wrong)> done);
+    // The same beside the session that is open: what the window keeps for its next start. Files of this
+    // machine are named in it.
     QString write_session(const QString& path, const WindowState& state) const;
     [[nodiscard]] QString session_path() const { return session_path_; }
     // `named`: it is the document that is saved from now on.
@@ -198,11 +206,17 @@ class Workbench : public QObject {
     void set_pin(int side, int id);
     void set_found(std::vector<PlanEntry> found, std::vector<PlanEntry> infeasible, bool last);
     struct Batch;  // files that were opened together
-    void take_opened(const QStringList& paths, Opened opened, Batch& batch);
+    struct Opening {
+        QStringList names, stored;  // as in Measured
+    };
+    void open_stored(const QStringList& paths, const std::map<QString, QString>& copies);
+    void take_opened(const Opening& files, Opened opened, Batch& batch);
     void take_import(const QStringList& paths, const QString& output, const QByteArray& answer);
     void take_document(const QString& path, Opened opened);  // a profile, or one that is imported
-    void take_session(const QString& path, const Session& session, std::vector<Opened> documents);
-    void write_chrome_trace_to(std::ostream& out) const;
+    [[nodiscard]] Session session_now(const WindowState& state) const;
+    void tell_unpacked(const QStringList& notes);
+    void take_session(const QString& path, const Session& session, std::vector<Opened> documents,
+                      const std::map<QString, QString>& copies);
     void go_to_place();
 
     Jobs jobs_;
@@ -223,8 +237,9 @@ class Workbench : public QObject {
     std::vector<OpenedProfile> profiles_;
     std::vector<Imported> imported_;
     std::vector<Problem> problems_;
-    std::map<std::string, QStringList> opening_;  // by channel: files that are being read
-    QStringList made_;                            // files that imports wrote: nobody opens them again
+    std::map<std::string, Opening> opening_;   // by channel: files that are being read
+    QStringList made_;                         // files that imports wrote: nobody opens them again
+    std::unique_ptr<QTemporaryDir> unpacked_;  // traces that sessions held
     int importing_ = 0;
     QString session_path_;
     std::optional<std::pair<double, int>> place_;  // to go to once the plan is simulated

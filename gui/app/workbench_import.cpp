@@ -4,6 +4,7 @@
 #include <QFile>
 #include <QFileInfo>
 #include <QProcess>
+#include <QRegularExpression>
 #include <QStandardPaths>
 
 #include "base/json.hpp"
@@ -18,9 +19,10 @@
 namespace tw::gui {
 namespace {
 
-// "all_reduce_8", "all_reduce_8 and 3 more": of the files that made it.
+// "all_reduce_8", "all_reduce_8-and-3-more": of the files that made it, as a document may be called.
 QString name_of(const QStringList& paths) {
-    const QString first = QFileInfo(paths.front()).completeBaseName();
+    static const QRegularExpression illegal("[^a-z0-9_.-]");
+    const QString first = QFileInfo(paths.front()).completeBaseName().toLower().replace(illegal, "-");
     return paths.size() == 1 ? first : QString("%1-and-%2-more").arg(first).arg(paths.size() - 1);
 }
 

@@ -148,6 +148,10 @@ TableRows breakdown_rows(const SimulationReport& report, const SimulationReport*
     return rows;
 }
 
+QString change_text(const Alternative& alternative) {
+    return text(alternative.what).replace("->", "→");
+}
+
 std::vector<TableColumn> alternative_columns(bool neighbours) {
     std::vector<TableColumn> columns = {
         {"Change"}, {"Δ", "Of the step time", "1", true}, {"Step", {}, "s", true}};
@@ -169,7 +173,7 @@ TableRows alternative_rows(const std::vector<Alternative>& alternatives, bool ne
         if (a.tied) change.tone = Tone::Faint;
         std::vector<Cell> row;
         row.reserve(5);
-        row.push_back({text(a.what), {}, Tone::Plain, text(a.what)});
+        row.push_back({change_text(a), {}, Tone::Plain, change_text(a)});
         row.push_back(std::move(change));
         row.push_back(duration_cell(a.step_s));
         if (neighbours) {

@@ -24,6 +24,8 @@ TableRows figure_rows(const SimulationReport* before, const SimulationReport* af
 std::vector<TableColumn> breakdown_columns(bool two);
 TableRows breakdown_rows(const SimulationReport& report, const SimulationReport* other = nullptr);
 
+// Of an alternative: "schedule 1f1b → zb-h1", with an arrow that no line ends within.
+QString change_text(const Alternative& alternative);
 // Columns: change, difference, step; of neighbours also memory, verdict and reason.
 std::vector<TableColumn> alternative_columns(bool neighbours);
 TableRows alternative_rows(const std::vector<Alternative>& alternatives, bool neighbours);

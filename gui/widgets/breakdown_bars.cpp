@@ -73,6 +73,7 @@ BreakdownBars::BreakdownBars(QWidget* parent) : QWidget(parent) {
     setAccessibleName(tr("Where each rank's step goes"));
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
+    setProperty("tips_at_once", true);
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
 }
 

@@ -45,6 +45,40 @@ struct Compared {
     Errors errors;
 };
 
+namespace {
+
+// The steady steps of both: of a prediction the last, of a run all but the first, which warms up. Where A
+// alone was measured it is A that is judged by, and the answer is turned so that A is still the first.
+TraceComparison compare_steady(const ComparedSide& a, const ComparedSide& b) {
+    const bool turned = a.measured && !b.measured;
+    const ComparedSide &first = turned ? b : a, &second = turned ? a : b;
+    CompareOptions options;
+    options.steady = true;
+    const int steps = second.trace->steps;
+    options.first_measured_step = !second.measured ? std::max(0, steps - 1) : steps > 2 ? 1 : 0;
+    TraceComparison compared = compare_traces(*first.trace, *second.trace, options);
+    if (!turned) return compared;
+    std::swap(compared.predicted_step_s, compared.measured_step_s);
+    std::swap(compared.predicted_bubble, compared.measured_bubble);
+    for (ErrorRow& row : compared.rows) {
+        std::swap(row.predicted_s, row.measured_s);
+        row.measured_sigma_s = 0;  // it is of A, and the cell of B's
+    }
+    return compared;
+}
+
+// "75.1 ms (mean of 19 steps, ± 3.1 ms)"; of a plan the time alone.
+QString steady_text(const ComparedSide& side, double seconds, const TraceComparison& compared, bool judge) {
+    QString text = QString::fromStdString(format_duration(seconds));
+    if (!side.measured) return text;
+    if (!judge) return text + QObject::tr(" (its last step)");
+    return text + QObject::tr(" (mean of %1 steps, ± %2)")
+                      .arg(compared.measured_steps)
+                      .arg(QString::fromStdString(format_duration(compared.measured_step_sigma_s)));
+}
+
+}  // namespace
+
 ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidget* parent)
     : Panel("compare", tr("Compare"), parent), workbench_(workbench) {
     auto* bar = new QHBoxLayout;
@@ -63,8 +97,10 @@ ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidg
         });
     }
     headline_ = new QLabel;
-    headline_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-    bar->addWidget(headline_, 3);
+    headline_->setObjectName("headline");
+    headline_->setWordWrap(true);
+    headline_->setContentsMargins(8, 0, 8, 3);
+    headline_->setTextInteractionFlags(Qt::TextSelectableByMouse);
     timelines_ = new CompareTimelines;
     actions.attach(timelines_, ActionContext::Timeline);
     const auto table = [this](const QString& name, ValueTable*& model, std::vector<TableColumn> columns) {
@@ -72,6 +108,7 @@ ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidg
         model->set_columns(std::move(columns));
         auto* view = new TableView(name);
         view->show_model(model, true);
+        view->wrap_texts();
         return view;
     };
     figure_table_ = table(tr("Figures of A and B"), figures_, figure_columns("A", "B"));
@@ -80,6 +117,7 @@ ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidg
         table(tr("Instructions of A and B"), instructions_, comparison_columns("A", "B", false));
     tabs_ = new QTabWidget;
     tabs_->setDocumentMode(true);
+    tabs_->setMinimumWidth(fontMetrics().averageCharWidth() * 48);  // figures of both and their difference
     tabs_->addTab(figure_table_, tr("Figures"));
     tabs_->addTab(instruction_table_, tr("By opcode and stage"));
     tabs_->addTab(field_table_, tr("Fields"));
@@ -91,6 +129,7 @@ ComparePanel::ComparePanel(Workbench& workbench, const ActionSet& actions, QWidg
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(0);
     layout->addLayout(bar);
+    layout->addWidget(headline_);
     layout->addWidget(split, 1);
     const auto changed = [this] {
         fill_sides();
@@ -200,20 +239,15 @@ void ComparePanel::compare() {
                 side.trace = std::shared_ptr<const Trace>(side.report, &side.report->trace);
             }
             const auto& [a, b] = compared.sides;
-            if (a.trace && b.trace && !context.cancelled()) {
-                CompareOptions options;
-                options.steady = true;
-                options.first_measured_step = b.measured && b.trace->steps > 2 ? 1 : 0;
-                compared.traces = compare_traces(*a.trace, *b.trace, options);
-            }
+            if (a.trace && b.trace && !context.cancelled()) compared.traces = compare_steady(a, b);
             return [this, compared] { take(compared); };
         });
 }
 
 void ComparePanel::take(const Compared& compared) {
     const auto& [a, b] = compared.sides;
-    // A run warms up in its first step: what is predicted is the steady one.
-    const bool against_run = a.measured != b.measured;
+    // A prediction is judged by what was measured; of two of a kind B is by A, as in the figures.
+    const bool judged_by_a = a.measured || !b.measured;
     const auto step_of = [](const ComparedSide& side) {
         return side.model && side.model->step_ends().size() > 1 ? 1 : 0;
     };
@@ -228,20 +262,20 @@ void ComparePanel::take(const Compared& compared) {
                               {QString::fromStdString(f.first)},
                               {QString::fromStdString(f.second)}});
     fields_->set_rows(std::move(fields));
-    // A prediction is judged by what was measured; of two plans B by A, as in the figures.
-    instructions_->set_columns(comparison_columns("A", "B", /*against_first=*/!against_run));
-    instructions_->set_rows(compared.traces ? comparison_rows(*compared.traces, !against_run) : TableRows{});
+    instructions_->set_columns(comparison_columns("A", "B", judged_by_a));
+    instructions_->set_rows(compared.traces ? comparison_rows(*compared.traces, judged_by_a) : TableRows{});
     QString text;
     if (compared.traces) {
+        // Both steady; the headings below name the step that is drawn.
         const TraceComparison& t = *compared.traces;
-        const double change = against_run ? t.step_error() : t.measured_step_s / t.predicted_step_s - 1;
-        text = tr("step A %1, B %2: %6 %3 · bubble A %4, B %5")
-                   .arg(QString::fromStdString(format_duration(t.predicted_step_s)),
-                        QString::fromStdString(format_duration(t.measured_step_s)),
+        const double change = judged_by_a ? t.measured_step_s / t.predicted_step_s - 1 : t.step_error();
+        text = tr("steady step: A %1, B %2, %3 %4 · bubble A %5, B %6")
+                   .arg(steady_text(a, t.predicted_step_s, t, !b.measured),
+                        steady_text(b, t.measured_step_s, t, true),
+                        judged_by_a ? tr("B against A") : tr("A against B"),
                         QString::fromStdString(fmt::format("{:+.1f} %", 100 * change)),
                         QString::fromStdString(format_percent(t.predicted_bubble)),
-                        QString::fromStdString(format_percent(t.measured_bubble)),
-                        against_run ? tr("A against B") : tr("B against A"));
+                        QString::fromStdString(format_percent(t.measured_bubble)));
         // As the timelines below join and count them.
         const std::int64_t only_a = timelines_->only_in(0), only_b = timelines_->only_in(1);
         if (only_a + only_b > 0) text += tr(" · %1 tasks only in A, %2 only in B").arg(only_a).arg(only_b);
@@ -249,7 +283,7 @@ void ComparePanel::take(const Compared& compared) {
         text = tr("Pin plans (P, Shift+P in the table) or open a measured trace.");
     }
     headline_->setText(text);
-    headline_->setToolTip(text);
+    headline_->setVisible(!text.isEmpty());
     figure_table_->fit_columns(0);
     field_table_->fit_columns(0);
     instruction_table_->fit_columns(0);

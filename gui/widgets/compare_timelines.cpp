@@ -136,7 +136,7 @@ struct CompareTimelines::State {
                 const int step = shown_step(h);
                 const SimTime end =
                     m->step_ends().empty() ? m->end() : m->step_ends()[static_cast<std::size_t>(step)];
-                text = QStringLiteral("<b>%1</b> · %2 · step %3: %4")
+                text = QStringLiteral("<b>%1</b> · %2 · step %3 alone: %4")
                            .arg(text, text_of(m->origin()).toHtmlEscaped())
                            .arg(step)
                            .arg(text_of(format_sim_time(end - begin_of_step(*m, step), 4)));

@@ -2,9 +2,11 @@
 
 #include <QEvent>
 #include <QGridLayout>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
+#include <QMouseEvent>
 #include <QToolButton>
 #include <algorithm>
 
@@ -14,6 +16,31 @@
 #include "gui/worker/plan_fields.hpp"
 
 namespace tw::gui {
+namespace {
+
+// Several values are ticked at one opening: what can be ticked does not close it.
+class TickMenu : public QMenu {
+  public:
+    using QMenu::QMenu;
+
+  protected:
+    void mouseReleaseEvent(QMouseEvent* event) override {
+        if (!tick()) QMenu::mouseReleaseEvent(event);
+    }
+    void keyPressEvent(QKeyEvent* event) override {
+        if (event->key() != Qt::Key_Space || !tick()) QMenu::keyPressEvent(event);
+    }
+
+  private:
+    bool tick() {
+        QAction* const action = activeAction();
+        if (action == nullptr || !action->isEnabled() || !action->isCheckable()) return false;
+        action->trigger();
+        return true;
+    }
+};
+
+}  // namespace
 
 ConstraintEditor::ConstraintEditor(Workbench& workbench, QWidget* parent)
     : QWidget(parent), workbench_(workbench) {
@@ -32,7 +59,7 @@ ConstraintEditor::ConstraintEditor(Workbench& workbench, QWidget* parent)
         const QString title = field != nullptr ? QString::fromUtf8(field->title) : QString(key);
         button->setAccessibleName(tr("Constraint on %1").arg(title));
         button->setToolTip(title);
-        auto* menu = new QMenu(button);
+        auto* menu = new TickMenu(button);
         button->setMenu(menu);
         connect(menu, &QMenu::aboutToShow, this, [this, k = std::string(key)] { fill_menu(k); });
         buttons_[key] = button;
@@ -77,6 +104,7 @@ void ConstraintEditor::follow() {
         font.setBold(part != parts.end());
         button->setFont(font);
         const QString value = part == parts.end() ? QString() : QString::fromStdString(part->second);
+        if (button->menu()->isVisible()) tick(*button->menu(), key);
         button->setText(value.isEmpty() ? QString::fromStdString(key)
                                         : QString("%1 %2").arg(key.c_str(), value.left(14)));
     }
@@ -86,21 +114,31 @@ void ConstraintEditor::fill_menu(const std::string& key) {
     QMenu* menu = buttons_.at(key)->menu();
     menu->clear();
     auto* any = menu->addAction(tr("any"), this, [this, key] { toggle(key, "", false); });
-    const auto parts = fix_choices(workbench_.setup().fix);
-    const auto part = parts.find(key);
     any->setCheckable(true);
-    any->setChecked(part == parts.end());
+    any->setData(QString());
     menu->addSeparator();
     if (!workbench_.study()) {
         menu->addAction(tr("choose a model and a cluster first"))->setEnabled(false);
-        return;
+        return tick(*menu, key);
     }
     for (const std::string& value :
          constraint_values(*workbench_.study(), workbench_.setup().global_batch, key)) {
         auto* action = menu->addAction(QString::fromStdString(value));
         action->setCheckable(true);
-        action->setChecked(part != parts.end() && fix_allows(part->second, value));
+        action->setData(QString::fromStdString(value));
         connect(action, &QAction::triggered, this, [this, key, value](bool on) { toggle(key, value, on); });
+    }
+    tick(*menu, key);
+}
+
+void ConstraintEditor::tick(const QMenu& menu, const std::string& key) {
+    const auto parts = fix_choices(workbench_.setup().fix);
+    const auto part = parts.find(key);
+    for (QAction* action : menu.actions()) {
+        const std::string value = action->data().toString().toStdString();
+        if (action->isCheckable())
+            action->setChecked(value.empty() ? part == parts.end()
+                                             : part != parts.end() && fix_allows(part->second, value));
     }
 }
 
@@ -111,6 +149,7 @@ void ConstraintEditor::toggle(const std::string& key, const std::string& value, 
                            : std::vector<std::string>{};
     setup.fix = toggled_fix(setup.fix, key, value, on, legal);
     workbench_.edit_setup(setup, tr("Constraint on %1").arg(key.c_str()));
+    follow();  // a tick that changes nothing is still there
 }
 
 void ConstraintEditor::typed() {

@@ -8,6 +8,7 @@
 
 class QLabel;
 class QLineEdit;
+class QMenu;
 class QToolButton;
 
 namespace tw::gui {
@@ -26,6 +27,7 @@ class ConstraintEditor : public QWidget {
   private:
     void follow();
     void fill_menu(const std::string& key);
+    void tick(const QMenu& menu, const std::string& key);  // what the setup allows
     void toggle(const std::string& key, const std::string& value, bool on);
     void typed();
 

@@ -1,25 +1,56 @@
 #include "gui/widgets/panel.hpp"
 
 #include <QHBoxLayout>
+#include <QHeaderView>
 #include <QPainter>
 #include <QRegularExpression>
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QTableView>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "gui/widgets/picture_file.hpp"
 
 namespace tw::gui {
+namespace {
+
+// Pixels of its content that a scrolling view does not show. Tables and lists count rows, not pixels.
+QSize hidden_of(const QAbstractScrollArea& area) {
+    const QSize shown = area.viewport()->size();
+    if (const auto* table = qobject_cast<const QTableView*>(&area)) {
+        const QSize whole(table->horizontalHeader()->length(), table->verticalHeader()->length());
+        return (whole - shown).expandedTo({0, 0});
+    }
+    const QScrollBar &across = *area.horizontalScrollBar(), &down = *area.verticalScrollBar();
+    int rows = down.maximum() - down.minimum();
+    if (const auto* list = qobject_cast<const QAbstractItemView*>(&area);
+        list != nullptr && list->verticalScrollMode() == QAbstractItemView::ScrollPerItem)
+        rows *= std::max(0, list->sizeHintForRow(0));
+    return {across.maximum() - across.minimum(), rows};
+}
+
+}  // namespace
 
 Panel::Panel(const char* name, const QString& title, QWidget* parent) : QWidget(parent), title_(title) {
     setObjectName(QLatin1String(name));
     setAccessibleName(title);
 }
 
+QSize Panel::picture_size() const {
+    constexpr int kMost = 8192;  // pixels a side, before the scale of a PNG
+    QSize hidden(0, 0);
+    for (const QAbstractScrollArea* area : findChildren<QAbstractScrollArea*>())
+        if (area->isVisibleTo(this)) hidden = hidden.expandedTo(hidden_of(*area));
+    return (size() + hidden).boundedTo(size().expandedTo({kMost, kMost}));
+}
+
+// Its layouts follow at once where it grows, and back before anything is painted on the screen.
 void Panel::paint_view(QPainter& painter, const QSize& size) {
-    Q_UNUSED(size);
+    const QSize before = this->size();
+    if (size != before) resize(size);
     render(&painter, {}, {}, DrawWindowBackground | DrawChildren);
+    if (size != before) resize(before);
 }
 
 void Panel::set_seen(bool seen) {

@@ -20,8 +20,8 @@ class Panel : public QWidget {
     [[nodiscard]] const QString& title() const { return title_; }
     // Paints the whole view into `size`; the widget itself unless a view knows better (vectors stay vectors).
     virtual void paint_view(QPainter& painter, const QSize& size);
-    // What is scrolled away is in the picture, too.
-    [[nodiscard]] virtual QSize picture_size() const { return size(); }
+    // What is scrolled away is in the picture, too, up to a size that programs still open.
+    [[nodiscard]] virtual QSize picture_size() const;
     // What "export table" and "copy" mean here; null: nothing.
     [[nodiscard]] virtual QTableView* table() const { return nullptr; }
     // Where the keyboard focus goes when the panel is shown.

@@ -106,8 +106,10 @@ void PlansPanel::fit() {
             any = !model_->index(row, column).data().toString().isEmpty();
         table_->setColumnHidden(column, !any && column + 2 >= PlansModel::rule_column());
     }
-    // Rules are sentences: where they are shown, they take what is left.
-    table_->fit_columns(filter_->show_infeasible() ? PlansModel::rule_column() : PlansModel::kPlan);
+    // Rules are sentences: where they are shown, they take what is left. Else names are whole: plans that
+    // differ in their last word alone look alike where it is cut off.
+    const bool rules = filter_->show_infeasible();
+    table_->fit_columns(rules ? PlansModel::rule_column() : PlansModel::kPlan, !rules);
 }
 
 int PlansPanel::current_id() const {

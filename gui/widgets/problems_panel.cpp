@@ -1,7 +1,9 @@
 #include "gui/widgets/problems_panel.hpp"
 
 #include <QLabel>
+#include <QTimer>
 #include <QVBoxLayout>
+#include <utility>
 
 #include "gui/app/workbench.hpp"
 #include "gui/item_models/value_table.hpp"
@@ -15,6 +17,7 @@ ProblemsPanel::ProblemsPanel(Workbench& workbench, QWidget* parent)
     model_->set_columns({{tr("Kind")}, {tr("Where")}, {tr("What")}, {tr("Instead")}});
     table_ = new TableView(tr("Problems"));
     table_->show_model(model_);
+    table_->wrap_texts();
     table_->setToolTip(tr("Return: go to the field."));
     empty_ = new QLabel(tr("No problems."));
     empty_->setAlignment(Qt::AlignCenter);
@@ -54,7 +57,12 @@ void ProblemsPanel::follow() {
     empty_->setVisible(rows.empty());
     table_->setVisible(!rows.empty());
     model_->set_rows(std::move(rows));
-    table_->fit_columns(2);
+    // Once for all that is told together: an import may find hundreds.
+    if (!std::exchange(fit_due_, true))
+        QTimer::singleShot(0, this, [this] {
+            fit_due_ = false;
+            table_->fit_columns(2);
+        });
     if (more) Q_EMIT error_appeared();
 }
 

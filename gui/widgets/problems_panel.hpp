@@ -32,6 +32,7 @@ class ProblemsPanel : public Panel {
     TableView* table_ = nullptr;
     QLabel* empty_ = nullptr;
     int errors_ = 0;
+    bool fit_due_ = false;
 };
 
 }  // namespace tw::gui

@@ -91,6 +91,8 @@ ProfilePanel::ProfilePanel(Workbench& workbench, const ActionSet& actions, QWidg
     facts_ = new ValueTable(this);
     table_ = new TableView(tr("Facts"));
     table_->show_model(facts_, true);
+    table_->wrap_texts(14);  // sources are sentences
+    table_->setMinimumWidth(fontMetrics().averageCharWidth() * 64);
     auto* bar = new QHBoxLayout;
     bar->setContentsMargins(6, 3, 6, 3);
     bar->setSpacing(6);

@@ -32,6 +32,14 @@ class PanelStyle : public QProxyStyle {
         painter->restore();
     }
 
+    // Tips of what is drawn come at once: views with the property "tips_at_once". Those of buttons wait.
+    [[nodiscard]] int styleHint(StyleHint hint, const QStyleOption* option, const QWidget* widget,
+                                QStyleHintReturn* answer) const override {
+        if (hint == SH_ToolTip_WakeUpDelay && widget != nullptr && widget->property("tips_at_once").toBool())
+            return 0;
+        return QProxyStyle::styleHint(hint, option, widget, answer);
+    }
+
     [[nodiscard]] QIcon standardIcon(StandardPixmap which, const QStyleOption* option,
                                      const QWidget* widget) const override {
         const bool closes = which == SP_TitleBarCloseButton || which == SP_DockWidgetCloseButton;

@@ -59,6 +59,8 @@ TopologyPanel::TopologyPanel(Workbench& workbench, QWidget* parent)
                          {tr("Algorithm")}});
     table_ = new TableView(tr("Groups and the load of links"));
     table_->show_model(loads_, true);
+    table_->wrap_texts();
+    table_->setMinimumWidth(fontMetrics().averageCharWidth() * 75);
     auto* bar = new QHBoxLayout;
     bar->setContentsMargins(6, 3, 6, 3);
     bar->setSpacing(6);

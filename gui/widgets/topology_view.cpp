@@ -27,6 +27,7 @@ TopologyView::TopologyView(QWidget* parent) : QAbstractScrollArea(parent) {
     setFocusPolicy(Qt::StrongFocus);
     setFrameShape(NoFrame);
     viewport()->setMouseTracking(true);
+    viewport()->setProperty("tips_at_once", true);
 }
 
 void TopologyView::show_cluster(std::shared_ptr<const Cluster> cluster,
@@ -114,14 +115,19 @@ void TopologyView::draw(QPainter& painter, const TopologyLayout& layout, double 
                                                           static_cast<int>(node.box.width) - 6));
         if (report_) {
             const NodeLoad load = load_of(n);
-            const QString loads = QString::fromStdString(
-                fmt::format("links {}, NICs {}", format_percent(load.link), format_percent(load.nic)));
+            const std::string link = format_percent(load.link), nic = format_percent(load.nic);
             const double room = node.box.width -
                                 painter.fontMetrics().horizontalAdvance(QString::fromStdString(node.name)) -
                                 18;
-            if (painter.fontMetrics().horizontalAdvance(loads) < room)
+            // In words, else in the order of the bars, where there is room.
+            for (const std::string& loads :
+                 {fmt::format("links {}, NICs {}", link, nic), fmt::format("{} · {}", link, nic)}) {
+                const QString text = QString::fromStdString(loads);
+                if (painter.fontMetrics().horizontalAdvance(text) >= room) continue;
                 painter.drawText(QRectF(node.box.x + 4, node.box.y, node.box.width - 9, 15),
-                                 Qt::AlignRight | Qt::AlignVCenter, loads);
+                                 Qt::AlignRight | Qt::AlignVCenter, text);
+                break;
+            }
             bar(node.links, load.link, series_colour(2, palette()));
             bar(node.nics, load.nic, series_colour(0, palette()));
         }
@@ -170,13 +176,6 @@ void TopologyView::paintEvent(QPaintEvent*) {
         return;
     }
     draw(painter, layout_, verticalScrollBar()->value(), viewport()->height());
-}
-
-void TopologyView::paint(QPainter& painter, const QSizeF& size) const {
-    painter.save();
-    painter.fillRect(QRectF({}, size), palette().color(QPalette::Base));
-    if (cluster_) draw(painter, lay_out_topology(*cluster_, size.width(), size.height()), 0, size.height());
-    painter.restore();
 }
 
 void TopologyView::resizeEvent(QResizeEvent*) {

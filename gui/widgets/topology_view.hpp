@@ -26,7 +26,6 @@ class TopologyView : public QAbstractScrollArea {
     void choose_group_of(int rank);                          // -1: none
     void choose_pipeline_ranks(const std::set<int>& ranks);  // from the timeline: those ranks are outlined
     [[nodiscard]] const std::vector<int>& chosen() const { return chosen_; }
-    void paint(QPainter& painter, const QSizeF& size) const;
 
   Q_SIGNALS:
     // Ranks of the chosen group, and the pipeline ranks that they are: rows of a simulated timeline.

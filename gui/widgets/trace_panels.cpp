@@ -37,7 +37,10 @@ TimelinePanel::TimelinePanel(Workbench& workbench, const ActionSet& actions, QWi
     status_ = elastic();
     fill_below_bar(source_, status_, view_);
     connect(view_, &TimelineView::status_text, status_, &QLabel::setText);
-    connect(source_, &QComboBox::activated, this, &TimelinePanel::follow);
+    connect(source_, &QComboBox::activated, this, [this] {
+        wanted_.clear();
+        follow();
+    });
     connect(&workbench, &Workbench::shown_changed, this, [this] {
         if (workbench_.shown().running) return;  // what is there stays until the simulation ends
         follow();
@@ -45,11 +48,35 @@ TimelinePanel::TimelinePanel(Workbench& workbench, const ActionSet& actions, QWi
     connect(&workbench, &Workbench::measured_changed, this, [this] {
         fill();
         // What was just opened is what one wants to see, unless a plan is being looked at.
-        if (!workbench_.measured().empty() && !workbench_.shown().plan)
+        if (!find_wanted() && !workbench_.measured().empty() && !workbench_.shown().plan)
             source_->setCurrentIndex(source_->count() - 1);
         follow();
     });
     fill();
+}
+
+QString TimelinePanel::source() const {
+    const auto index = static_cast<std::size_t>(std::max(0, source_->currentIndex()));
+    return index > 0 && index <= workbench_.measured().size() ? workbench_.measured()[index - 1].path
+                                                              : QString();
+}
+
+void TimelinePanel::show_source(const QString& path) {
+    wanted_ = path;
+    if (path.isEmpty()) source_->setCurrentIndex(0);
+    find_wanted();
+    follow();
+}
+
+bool TimelinePanel::find_wanted() {
+    if (wanted_.isEmpty()) return false;
+    for (std::size_t m = 0; m < workbench_.measured().size(); ++m)
+        if (workbench_.measured()[m].path == wanted_) {
+            source_->setCurrentIndex(static_cast<int>(m) + 1);
+            wanted_.clear();
+            return true;
+        }
+    return false;
 }
 
 void TimelinePanel::fill() {

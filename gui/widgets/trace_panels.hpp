@@ -30,6 +30,11 @@ class TimelinePanel : public Panel {
     [[nodiscard]] TimelineView* view() const { return view_; }
     // The trace that is shown: the plan's, or a measured one where that was chosen.
     [[nodiscard]] const std::shared_ptr<const TraceModel>& trace() const { return trace_; }
+    // The measured trace that is shown, by its path; "": the plan's.
+    [[nodiscard]] QString source() const;
+    // Shows that one, as soon as it is open, unless another one is chosen by then.
+    void show_source(const QString& path);
+    [[nodiscard]] bool waits_for_source() const { return !wanted_.isEmpty(); }
     // Share of a device's memory that the shown plan leaves free; 0 for measured traces.
     [[nodiscard]] double headroom() const;
     [[nodiscard]] QSize picture_size() const override;
@@ -41,6 +46,7 @@ class TimelinePanel : public Panel {
 
   private:
     void fill();
+    bool find_wanted();
     void follow();
 
     Workbench& workbench_;
@@ -48,6 +54,7 @@ class TimelinePanel : public Panel {
     QComboBox* source_ = nullptr;
     QLabel* status_ = nullptr;
     std::shared_ptr<const TraceModel> trace_;
+    QString wanted_;  // the source that is still to be opened
 };
 
 class MemoryPanel : public Panel {

@@ -13,6 +13,7 @@
 #include "gui/app/workbench.hpp"
 #include "gui/item_models/report_rows.hpp"
 #include "gui/widgets/breakdown_bars.hpp"
+#include "gui/widgets/columns_or_tabs.hpp"
 #include "gui/widgets/table_view.hpp"
 #include "gui/widgets/theme.hpp"
 #include "gui/worker/tasks.hpp"
@@ -62,6 +63,7 @@ WhyPanel::WhyPanel(Workbench& workbench, QWidget* parent)
         model->set_columns(std::move(columns));
         auto* view = new TableView(name);
         view->show_model(model, true);
+        view->wrap_texts();
         return view;
     };
     breakdown_table_ = table(tr("Where the time goes"), breakdown_, breakdown_columns(false));
@@ -82,6 +84,7 @@ WhyPanel::WhyPanel(Workbench& workbench, QWidget* parent)
     answer_text_ = new QLabel;
     answer_text_->setWordWrap(true);
     status_ = new QLabel;
+    status_->setWordWrap(true);
     status_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     status_->setContentsMargins(6, 0, 6, 2);
     auto* what_if = new QWidget;
@@ -100,21 +103,26 @@ WhyPanel::WhyPanel(Workbench& workbench, QWidget* parent)
     grid->addWidget(try_, 3, 1);
     grid->addWidget(adopt_, 3, 3);
     grid->addWidget(answer_text_, 4, 0, 1, 4);
-    auto* split = new QSplitter(Qt::Horizontal);
+    pages_ = new ColumnsOrTabs(tr("Parts of the explanation"), 150);
     auto* left = new QSplitter(Qt::Vertical);
     left->addWidget(column({heading(tr("Where each rank's step goes")), bars_}));
     left->addWidget(column({heading(tr("Mean over ranks")), breakdown_table_}));
     left->setStretchFactor(0, 3);
     left->setStretchFactor(1, 4);
-    split->addWidget(left);
-    split->addWidget(column({heading(tr("More of one resource, the same plan")), sensitivity_table_}));
-    split->addWidget(
-        column({heading(tr("One decision changed: what the next plans lose")), status_, neighbour_table_}));
-    split->addWidget(column({heading(tr("What if the cluster changed")), what_if, answer_table_}));
-    split->setSizes({280, 310, 670, 340});
+    sensitivity_page_ = column({heading(tr("More of one resource, the same plan")), sensitivity_table_});
+    what_if_page_ = column({heading(tr("What if the cluster changed")), what_if, answer_table_});
+    pages_->add_page(left, tr("Where the time goes"), 280);
+    pages_->add_page(sensitivity_page_, tr("Sensitivities"), 310);
+    pages_->add_page(
+        column({heading(tr("One decision changed: what the next plans lose")), status_, neighbour_table_}),
+        tr("One decision changed"), 670);
+    pages_->add_page(what_if_page_, tr("What if"), 340);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
-    layout->addWidget(split);
+    layout->addWidget(pages_);
+    // Behind a tab there is more width than height.
+    connect(pages_, &ColumnsOrTabs::arranged, left,
+            [left](bool tabbed) { left->setOrientation(tabbed ? Qt::Horizontal : Qt::Vertical); });
     connect(try_, &QPushButton::clicked, this, &WhyPanel::try_what_if);
     connect(adopt_, &QPushButton::clicked, &workbench, &Workbench::adopt_what_if);
     connect(&workbench, &Workbench::shown_changed, this, &WhyPanel::follow);
@@ -126,7 +134,7 @@ WhyPanel::WhyPanel(Workbench& workbench, QWidget* parent)
         if (!explanation) return;
         const QString what = index.siblingAtColumn(0).data().toString();
         for (const Alternative& a : explanation->neighbours)
-            if (a.plan && QString::fromStdString(a.what) == what) return workbench_.edit_plan(*a.plan, what);
+            if (a.plan && change_text(a) == what) return workbench_.edit_plan(*a.plan, what);
     });
     neighbour_table_->setToolTip(tr("Return: edit the plan so."));
     follow();
@@ -134,12 +142,21 @@ WhyPanel::WhyPanel(Workbench& workbench, QWidget* parent)
 }
 
 QTableView* WhyPanel::table() const {
-    for (TableView* view : {sensitivity_table_, neighbour_table_, answer_table_})
+    const auto all = {breakdown_table_, sensitivity_table_, neighbour_table_, answer_table_};
+    for (TableView* view : all)
         if (view->hasFocus()) return view;
+    for (TableView* view : all)
+        if (view->isVisibleTo(this)) return view;  // of the page that is in front
     return breakdown_table_;
 }
 
+void WhyPanel::focus_sensitivities() {
+    pages_->show_page(sensitivity_page_);
+    sensitivity_table_->setFocus(Qt::ShortcutFocusReason);
+}
+
 void WhyPanel::focus_what_if() {
+    pages_->show_page(what_if_page_);
     lost_->setFocus(Qt::ShortcutFocusReason);
 }
 

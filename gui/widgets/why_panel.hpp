@@ -11,6 +11,7 @@ class QSpinBox;
 namespace tw::gui {
 
 class BreakdownBars;
+class ColumnsOrTabs;
 class TableView;
 class ValueTable;
 class Workbench;
@@ -21,7 +22,8 @@ class WhyPanel : public Panel {
   public:
     explicit WhyPanel(Workbench& workbench, QWidget* parent = nullptr);
 
-    [[nodiscard]] QTableView* table() const override;  // the one that has the focus, else the breakdown
+    [[nodiscard]] QTableView* table() const override;  // that has the focus, else the first in front
+    void focus_sensitivities();
     void focus_what_if();
     void what_if(int lost_nodes, double nics);  // as typed and tried
     [[nodiscard]] BreakdownBars* bars() const { return bars_; }
@@ -42,6 +44,8 @@ class WhyPanel : public Panel {
     ValueTable *breakdown_ = nullptr, *sensitivities_ = nullptr, *neighbours_ = nullptr, *answer_ = nullptr;
     TableView *breakdown_table_ = nullptr, *sensitivity_table_ = nullptr, *neighbour_table_ = nullptr,
               *answer_table_ = nullptr;
+    ColumnsOrTabs* pages_ = nullptr;
+    QWidget *sensitivity_page_ = nullptr, *what_if_page_ = nullptr;
     QSpinBox* lost_ = nullptr;
     QDoubleSpinBox *nics_ = nullptr, *nic_speed_ = nullptr, *links_ = nullptr, *memory_ = nullptr,
                    *compute_ = nullptr;

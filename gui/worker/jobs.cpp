@@ -57,7 +57,7 @@ void Jobs::start(const std::string& channel, const QString& title, Work work, bo
     pool_.start([this, context, keeps, work = std::move(work)] {
         stand_back();
         std::function<void()> deliver;
-        if (!context->cancelled()) deliver = work(*context);
+        if (keeps || !context->cancelled()) deliver = work(*context);
         if (context->cancelled() && !keeps) deliver = nullptr;
         QMetaObject::invokeMethod(
             this, [this, id = context->id_, deliver = std::move(deliver)] { end(id, deliver); },

@@ -47,7 +47,7 @@ class Jobs : public QObject {
     ~Jobs() override;
 
     // `work` runs in the background; what it returns runs in the window's thread (nothing where it is empty).
-    // `keeps` true: a cancelled job still delivers what it had found (a search).
+    // `keeps` true: a cancelled job still runs and delivers what it has (a search, a file that it writes).
     using Work = std::function<std::function<void()>(JobContext& context)>;
     void start(const std::string& channel, const QString& title, Work work, bool keeps = false);
     void cancel(const std::string& channel);

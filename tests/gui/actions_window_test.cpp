@@ -6,6 +6,7 @@
 #include <QScrollBar>
 #include <QSignalSpy>
 #include <QTemporaryDir>
+#include <QThread>
 #include <set>
 
 #include "gui/actions.hpp"
@@ -62,7 +63,7 @@ class WindowActions : public testing::Test {
 
     // At once, or when what was asked for has been painted, or a run has ended its step.
     [[nodiscard]] bool differs_from(const QString& before) const {
-        return wait_until([&] { return now() != before; }, 10);
+        return wait_until([&] { return now() != before; }, 60);
     }
 
     // The widget that has the focus when the action is meant.
@@ -139,14 +140,35 @@ class WindowActions : public testing::Test {
         workbench.push(
             "test", [] {}, [] {});
         if (id == "edit.redo") workbench.undo().undo();
+        // What is to be stopped lasts until it is: on a machine that is slow or fast alike.
+        window_->run()->set_options(id == "run.stop" ? 1'000'000 : 20, {});
         if (id == "run.stop") window_->run()->start();
-        if (id == "search.cancel") workbench.start_search();
+        if (id == "search.cancel") search_until_cancelled();
         if (window_->isHidden()) window_->show();
         QWidget* place = place_of(info);
         place->setFocus();
         QApplication::processEvents();
         ASSERT_TRUE(place->hasFocus() || info.context == ActionContext::Timeline) << id;
         window_->statusBar()->clearMessage();
+    }
+    // As a search that goes on until it is told to end, and then delivers.
+    void search_until_cancelled() {
+        ended_ = false;
+        window_->workbench().jobs().start(
+            "search", "Finding plans",
+            [this](JobContext& context) {
+                while (!context.cancelled())
+                    QThread::msleep(1);
+                return [this] { ended_ = true; };
+            },
+            /*keeps=*/true);
+        ASSERT_TRUE(window_->workbench().searching());
+    }
+    // What the action is for, where a difference alone does not say it.
+    void expect_effect(const ActionInfo& info) {
+        if (std::string_view(info.id) != "search.cancel") return;
+        EXPECT_TRUE(wait_until([&] { return ended_; }));
+        EXPECT_FALSE(window_->workbench().searching());
     }
     void settle() {
         for (QMessageBox* box : window_->findChildren<QMessageBox*>())
@@ -165,6 +187,7 @@ class WindowActions : public testing::Test {
 
     QTemporaryDir folder_;
     int asked_ = 0;
+    bool ended_ = false;  // the search that lasts until it is cancelled
     std::unique_ptr<MainWindow> window_;
 };
 
@@ -188,6 +211,7 @@ TEST_F(WindowActions, EveryKeyTriggersItsActionWhichDoesSomething) {
                                view()->verticalScrollBar()->maximum() == 0;
             EXPECT_TRUE(stays ? now() == before : differs_from(before))
                 << info.id << " by " << key.toString().toStdString() << (stays ? " moves" : " does nothing");
+            expect_effect(info);
             settle();
         }
     }
@@ -218,6 +242,7 @@ TEST_F(WindowActions, EachIsInAMenuAndTheMouseTriggersIt) {
             EXPECT_EQ(triggered.count(), 1) << info->id;
             EXPECT_TRUE(differs_from(before)) << info->id << " does nothing";
             menu->close();
+            expect_effect(*info);
             settle();
         }
     }

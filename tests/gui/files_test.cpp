@@ -399,6 +399,23 @@ TEST(Files, DroppedTogetherTheyAreImportedTogether) {
     EXPECT_EQ(workbench.study()->document.cluster.devices(), 16);
 }
 
+// Documents are called in lower case, whatever the file that they are made of is called.
+TEST(Files, AnImportOfAFileInCapitalsIsRead) {
+    if (Workbench::program("trainwright").isEmpty()) GTEST_SKIP() << "trainwright is not built";
+    const QTemporaryDir folder;
+    const QString topology = folder.filePath("Rack 7 (200GBps).xml");
+    ASSERT_TRUE(QFile::copy(TW_SOURCE_DIR "/docs/examples/import/topo.xml", topology));
+    MainWindow window(false);
+    Workbench& workbench = window.workbench();
+    workbench.import_by_program({topology}, "a100");
+    ASSERT_TRUE(wait_until([&] { return !workbench.importing() && !workbench.jobs().busy(); }));
+    for (const Problem& problem : workbench.problems())
+        EXPECT_NE(problem.severity, Problem::Severity::Error)
+            << problem.where.toStdString() << ": " << problem.message.toStdString();
+    ASSERT_EQ(workbench.profiles().size(), 1U);
+    EXPECT_EQ(workbench.profiles().front().document->profile.name, "rack-7--200gbps-");
+}
+
 // Logs that name no device are of the cluster at hand.
 TEST(Files, AnImportWithoutADeviceTakesTheSetups) {
     if (Workbench::program("trainwright").isEmpty()) GTEST_SKIP() << "trainwright is not built";

@@ -299,7 +299,11 @@ TEST(Workbench, ASessionReadsBack) {
     for (std::size_t i = 0; i < first.plans().size(); ++i) {
         EXPECT_EQ(second.plans()[i].plan, first.plans()[i].plan);
         EXPECT_EQ(second.plans()[i].errors.size(), first.plans()[i].errors.size());
+        EXPECT_EQ(second.plans()[i].near_identical, first.plans()[i].near_identical);
+        EXPECT_EQ(second.plans()[i].front, first.plans()[i].front);
+        EXPECT_EQ(second.plans()[i].tied, first.plans()[i].tied);
     }
+    EXPECT_TRUE(std::ranges::any_of(first.plans(), [](const PlanEntry& e) { return e.near_identical > 0; }));
     EXPECT_EQ(*second.shown().plan, *first.shown().plan);
     EXPECT_TRUE(second.shown().edited);
     ASSERT_NE(second.pinned(1), nullptr);

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gui/view/chrome_export.hpp"
 #include "gui/view/flow.hpp"
 #include "plan/trace/chrome.hpp"
 #include "plan/trace/trace_json.hpp"
@@ -113,6 +114,50 @@ std::vector<std::string> arrows_of(const TraceModel& model) {
     }
     std::sort(out.begin(), out.end());
     return out;
+}
+
+// What the export of a foreign timeline writes opens as that timeline: nesting, kinds, arrows, memory.
+TEST(LoadTrace, TheExportOfAForeignTraceOpensAsItself) {
+    const TemporaryFolder folder;
+    const auto first = load(written(folder, "kineto.json", R"({"schemaVersion": 1, "traceEvents": [
+{"ph":"X","cat":"cpu_op","name":"say \"mm\"","pid":1,"tid":1,"ts":0.5,"dur":30},
+{"ph":"X","cat":"cuda_runtime","name":"launch","pid":1,"tid":1,"ts":5,"dur":4},
+{"ph":"s","id":12,"pid":1,"tid":1,"ts":5,"cat":"ac2g","name":"ac2g"},
+{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":40,"dur":9.000125},
+{"ph":"f","id":12,"pid":0,"tid":7,"ts":40,"cat":"ac2g","name":"ac2g","bp":"e"},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":20,"ts":60,"dur":25},
+{"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD","pid":0,"tid":7,"ts":90,"dur":1},
+{"ph":"X","cat":"user_annotation","name":"step","pid":1,"tid":2,"ts":0,"dur":99},
+{"ph":"i","name":"[memory]","pid":1,"tid":1,"ts":50,"args":{"Device Id":0,"Total Allocated":100,"Total Reserved":250}},
+{"ph":"M","name":"process_name","pid":0,"args":{"name":"python"}}
+]})"));
+    ASSERT_NE(first, nullptr);
+    const auto path = folder.path() / "export.json";
+    {
+        std::ofstream out(path);
+        write_chrome(*first, out);
+    }
+    const auto again = load(path);
+    ASSERT_NE(again, nullptr);
+    ASSERT_EQ(again->size(), first->size());
+    EXPECT_EQ(again->warnings(), std::vector<std::string>{});
+    EXPECT_EQ(again->title(), first->title());
+    EXPECT_EQ(again->origin(), first->origin());
+    EXPECT_EQ(again->end(), first->end());
+    ASSERT_EQ(again->lanes().size(), first->lanes().size());
+    for (std::size_t l = 0; l < first->lanes().size(); ++l) {
+        EXPECT_EQ(again->lanes()[l].name, first->lanes()[l].name);
+        EXPECT_EQ(again->lanes()[l].depth, first->lanes()[l].depth);
+    }
+    for (TaskId t = 0; t < first->size(); ++t) {
+        EXPECT_EQ(again->name(t), first->name(t));
+        EXPECT_EQ(again->start(t), first->start(t));
+        EXPECT_EQ(again->finish(t), first->finish(t));
+        EXPECT_EQ(again->kind(t), first->kind(t));
+    }
+    EXPECT_EQ(arrows_of(*again), (std::vector<std::string>{"launch>gemm"}));
+    EXPECT_EQ(again->memory(0)[0].bytes, (std::vector<std::int64_t>{100, 150}));
+    EXPECT_EQ(again->memory_categories(), first->memory_categories());
 }
 
 // Kineto writes ac2g arrows from a launch to its kernel, both at the beginning of their slices.
