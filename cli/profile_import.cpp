@@ -10,6 +10,7 @@
 #include "base/text_table.hpp"
 #include "cli/common/interrupt.hpp"
 #include "cli/common/wrap.hpp"
+#include "models/hardware/cluster_json.hpp"
 #include "models/hardware/profile_document_json.hpp"
 #include "profiler/import/import_profile.hpp"
 
@@ -112,6 +113,11 @@ int run_profile_import(const std::vector<std::string>& files, const ImportFlags&
         return console.fail(
             {{ErrorCode::Usage, "no file to import", "FILE",
               "trainwright profile import all_reduce.log topo.xml -o imported.profile.json"}});
+    if (!flags.name.empty() && !is_hardware_name(flags.name))
+        return console.fail(
+            {{ErrorCode::Usage,
+              fmt::format("a name consists of a-z, 0-9, '-', '_' and '.'; found '{}'", flags.name), "--name",
+              ""}});
     const InterruptGuard interrupt;
     const bool terminal = console.err_is_terminal() && !console.json;
     bool shown = false;

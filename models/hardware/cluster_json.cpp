@@ -30,10 +30,7 @@ void read_head(const JsonObject& object, std::string_view kind, bool inline_defi
 
 std::string name_of(const JsonObject& object) {
     std::string name = object.string("name");
-    const bool legal = std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-    });
-    if (object.has("name") && (name.empty() || !legal)) {
+    if (object.has("name") && !is_hardware_name(name)) {
         object.error("name", "a name consists of a-z, 0-9, '-', '_' and '.'; found '" + name + "'");
     }
     return name;
@@ -293,6 +290,12 @@ const Json& shipped_document(const Result<Json>& document) {
 }
 
 }  // namespace
+
+bool is_hardware_name(std::string_view name) {
+    return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    });
+}
 
 Result<Device> device_from_json(const Json& document, const std::string& pointer, bool inline_definition) {
     Errors errors;

@@ -37,6 +37,9 @@ Json node_to_json(const NodeType& type, const Device& device);
 // document.
 Json cluster_to_json(const Cluster& cluster);
 
+// What devices, nodes, clusters and profiles may be called: of a-z, 0-9, '-', '_' and '.'.
+bool is_hardware_name(std::string_view name);
+
 // The shipped documents, each decoded once and checked; sorted by name.
 const std::vector<Device>& shipped_devices();
 const std::vector<NodeType>& shipped_node_types();

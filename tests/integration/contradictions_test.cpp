@@ -66,6 +66,8 @@ TEST(Contradictions, OptionsThatDoNothingAreRefused) {
         {"profile show h100 --tolerance 0.1", "--tolerance: does nothing where one profile is shown"},
         {"profile show h100 a100 --svg x.svg", "--svg: does nothing where two profiles are compared"},
         {"profile import x.log --fresh", "--fresh: does nothing with import"},
+        {"profile import x.log --name DGX-1",
+         "--name: a name consists of a-z, 0-9, '-', '_' and '.'; found 'DGX-1'"},
         {"profile -o x.json --device h100", "--device: does nothing where a profile is measured"},
         {"profile show h100 --svg - --json", "--svg -, --json all write to stdout"},
         {"plan --model gpt2-tiny --cluster cpu:2 --global-batch 8 --precision fp8",
