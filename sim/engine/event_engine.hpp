@@ -7,8 +7,8 @@
 // each change of its rate.
 //
 // Only starts and ends of flows are events in time's order; between them the longest paths of compute are
-// known as soon as what they wait for is known. Events of one instant are taken together, by step and node,
-// before rates are solved.
+// known as soon as what they wait for is known. All events of one instant are taken before rates are solved,
+// which do not depend on their order.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class FlowTable {
         double demand = 0;  // bytes per second that it uses when alone
         SimTime latency =
             0;  // the part of its duration that does not load the links: after the last byte left
-        std::uint32_t first_link = 0, link_count = 0;
+        std::uint32_t first_link = 0, link_count = 0;  // none: not a flow
     };
 
     // Capacities in bytes per second, above zero; demands never exceed the rate of the narrowest link.
@@ -41,18 +41,18 @@ class FlowTable {
     void set_capacity(int link, double bytes_per_second);
 
     [[nodiscard]] const Flow* flow(std::uint32_t slot) const {
-        return flow_of_slot_[slot] == CompiledSchedule::kNone ? nullptr : &flows_[flow_of_slot_[slot]];
+        return flow_of_slot_[slot].link_count == 0 ? nullptr : &flow_of_slot_[slot];
     }
     [[nodiscard]] std::span<const int> links(const Flow& flow) const {
         return {routes_.data() + flow.first_link, flow.link_count};
     }
     [[nodiscard]] std::span<const double> capacities() const { return capacities_; }
-    [[nodiscard]] std::size_t flows() const { return flows_.size(); }
+    [[nodiscard]] std::size_t flows() const { return flows_; }
 
   private:
     std::vector<double> capacities_;
-    std::vector<std::uint32_t> flow_of_slot_;
-    std::vector<Flow> flows_;
+    std::vector<Flow> flow_of_slot_;
+    std::size_t flows_ = 0;
     std::vector<int> routes_;
 };
 
@@ -95,34 +95,49 @@ class EventEngine {
   private:
     struct Event {
         SimTime time = 0;
-        std::uint32_t entity = 0;    // step * entities + entity
-        FairShare::FlowId flow = 0;  // that ends; below 0: -1 - step of one that starts
-        // Without branches: which of two events is first is anybody's guess.
-        bool operator<(const Event& other) const {
-            return ((time < other.time) | ((time == other.time) & (entity < other.entity))) != 0;
-        }
+        FairShare::FlowId flow = 0;  // that ends; one that starts: its complement, below 0
+        std::uint32_t entity = 0;    // of the flow: whether it is still that flow
+        bool operator<(const Event& other) const { return time < other.time; }
     };
-    struct ActiveFlow {
-        std::uint32_t entity = 0;  // as its event's
-        std::uint32_t step = 0, node = 0;
-        const FlowTable::Flow* flow = nullptr;
-        double remaining = 0;  // picoseconds at full rate, at `since`
-        double rate = 0;       // bytes per second
+    // A cache line: a change of rates hops among them.
+    struct alignas(64) ActiveFlow {
+        std::uint32_t entity = 0;  // as its event's; kNone: it has ended
+        std::uint32_t step : 31 = 0;
+        std::uint32_t slowed : 1 = 0;
+        double demand = 0;     // bytes per second
+        double remaining = 0;  // picoseconds at full speed, at `since`
         double speed = 0;      // share of the demand
         SimTime since = 0, end = 0;
-        SimTime queued = 0;  // of its first event in the heap
-        bool slowed = false;
+        SimTime queued = 0;  // of its first event in the heap, which is no later than its end
+        SimTime latency = 0;
     };
-    void link();
-    void make_host_offsets(std::span<const StepCosts> steps);
+    // What running an entity takes, side by side; a carry has successors alone.
+    struct Node {
+        std::uint32_t pred0 = 0, pred1 = 0, slot = 0;
+        std::uint32_t successors = 0;  // the first; those of the next entity follow
+    };
+    // A step of a run.
+    struct Step {
+        SimTime* time = nullptr;
+        std::uint32_t* waiting = nullptr;        // predecessors not yet known, by entity
+        const SimTime* slot_duration = nullptr;  // where node_duration is null
+        const SimTime* node_duration = nullptr;
+        const CostTable* table = nullptr;
+        const SimTime* host_offset = nullptr;
+        [[nodiscard]] SimTime duration(std::uint32_t node, std::uint32_t slot) const {
+            return node_duration != nullptr ? node_duration[node] : slot_duration[slot];
+        }
+    };
     struct Known {
         std::uint32_t step, entity;
     };
-    void satisfy(std::uint32_t step, std::uint32_t entity);  // one predecessor of it is known
+    void link();
+    void make_host_offsets(std::span<const StepCosts> steps);
     void make_ready(std::uint32_t step, std::uint32_t entity);
     void make_carry(std::uint32_t step, std::uint32_t rank);
-    void propagate();
-    void start_flow(const Event& event);
+    void tell_successors(std::uint32_t step, std::uint32_t entity);  // that it is known
+    void queue_start(std::uint32_t step, std::uint32_t node, SimTime start, SimTime duration,
+                     const FlowTable::Flow& flow);
     void end_flow(const Event& event);
     void queue_end(ActiveFlow& active, FairShare::FlowId id);
     void retime_flows(SimTime now);
@@ -131,17 +146,17 @@ class EventEngine {
     const CompiledSchedule& compiled_;
     const FlowTable* flows_;
     std::uint32_t nodes_, entities_;  // nodes, then one carry a program: what it hands to its next step
-    std::vector<std::uint32_t> successor_begin_, successors_, pending_, lane_begin_;
+    std::vector<Node> node_;          // by entity, and one behind the last
+    std::vector<std::uint32_t> successors_, pending_, lane_begin_;
 
     // Of a run.
-    std::span<const StepCosts> steps_;
+    std::vector<Step> steps_;
     EventRun* out_ = nullptr;
     bool host_ = false;
-    std::vector<std::uint32_t> waiting_;  // predecessors not yet known, by step and entity
+    std::vector<std::uint32_t> waiting_;  // by step and entity
     std::vector<Known> known_;            // whose successors have not been told yet
     EventHeap<Event> heap_;
     std::vector<std::vector<SimTime>> host_offset_;  // by table
-    std::vector<const std::vector<SimTime>*> step_offset_;
     FairShare share_{{}};
     std::vector<ActiveFlow> active_;  // by flow id
 };

@@ -11,7 +11,7 @@
 
 namespace tw {
 
-// Event needs a strict total order, operator<.
+// Event has an operator<; equal ones come in any order.
 template <class Event>
 class EventHeap {
   public:
@@ -41,7 +41,7 @@ class EventHeap {
             least = std::min(least, key(items_[child]));
         return least;
     }
-    void push(const Event& event) {
+    void push(Event event) {
         if (hole_) {
             hole_ = false;
             sink(event, items_.size());
@@ -61,18 +61,21 @@ class EventHeap {
     [[nodiscard]] std::size_t least_child(std::size_t i) const { return least_child(i, items_.size()); }
     [[nodiscard]] std::size_t least_child(std::size_t i, std::size_t size) const {
         std::size_t least = 4 * i + 1;
-        if (least + 3 < size) {  // almost always; two comparisons at once, then one
-            const std::size_t a = items_[least + 1] < items_[least] ? least + 1 : least;
-            const std::size_t b = items_[least + 3] < items_[least + 2] ? least + 3 : least + 2;
-            return items_[b] < items_[a] ? b : a;
+        if (least + 3 < size) {  // almost always; two comparisons at once, then one, and no branches
+            const std::size_t a = least + less(least + 1, least);
+            const std::size_t b = least + 2 + less(least + 3, least + 2);
+            return a + (b - a) * less(b, a);
         }
         const std::size_t end = std::min(4 * i + 5, size);
         for (std::size_t child = least + 1; child < end; ++child)
             least = items_[child] < items_[least] ? child : least;
         return least;
     }
+    [[nodiscard]] std::size_t less(std::size_t a, std::size_t b) const {
+        return static_cast<std::size_t>(items_[a] < items_[b]);
+    }
     // Puts an event where the top was; the heap is the first `size` items.
-    void sink(const Event& event, std::size_t size) {
+    void sink(Event event, std::size_t size) {
         std::size_t i = 0;
         while (4 * i + 1 < size) {
             const std::size_t least = least_child(i, size);

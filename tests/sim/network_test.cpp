@@ -75,16 +75,28 @@ TEST(FairShare, AFlowMayCrossManyLinks) {
     EXPECT_DOUBLE_EQ(share.load(3), 0);
 }
 
-TEST(FairShare, OnlyTheConnectedFlowsAreSolvedAgain) {
+TEST(FairShare, NamesTheFlowsWhoseRatesChange) {
     FairShare share({1, 1, 1});
+    const auto changed = [&] {
+        share.solve();
+        std::vector<int> flows(share.changed().begin(), share.changed().end());
+        std::sort(flows.begin(), flows.end());
+        return flows;
+    };
     const int a = add(share, {0, 1});
     const int b = add(share, {1});
     const int apart = add(share, {2});
-    share.solve();
+    EXPECT_EQ(changed(), (std::vector<int>{a, b, apart}));
     const int c = add(share, {0});
-    share.solve();
-    EXPECT_EQ(std::vector<int>(share.touched().begin(), share.touched().end()), (std::vector<int>{a, b, c}));
+    EXPECT_EQ(changed(), std::vector<int>{c});  // half a link each, as before
+    const int d = add(share, {0});
+    EXPECT_EQ(changed(), (std::vector<int>{a, b, c, d}));
     EXPECT_DOUBLE_EQ(share.rate(apart), 1);
+    EXPECT_EQ(changed(), std::vector<int>{});
+    share.remove(add(share, {0}));  // gone before it was solved
+    EXPECT_EQ(changed(), std::vector<int>{});
+    share.remove(d);
+    EXPECT_EQ(changed(), (std::vector<int>{a, b, c}));
 }
 
 // On random instances: no link above its capacity, no flow above its demand, and every flow is stopped by its
