@@ -275,8 +275,7 @@ void EventEngine::run(std::span<const StepCosts> steps, EventRun& out) {
     for (std::uint32_t carry = nodes_; carry < entities_; ++carry)
         tell_successors(0U - 1, carry);
     while (!heap_.empty()) {
-        const auto time_of = [](const Event& event) { return event.time; };
-        const SimTime now = heap_.top_key(time_of);
+        const SimTime now = heap_.top_key();
         do {
             const Event event = heap_.take();
             if (event.flow < 0) {
@@ -284,7 +283,7 @@ void EventEngine::run(std::span<const StepCosts> steps, EventRun& out) {
             } else {
                 end_flow(event);
             }
-        } while (!heap_.empty() && heap_.top_key(time_of) == now);
+        } while (!heap_.empty() && heap_.top_key() == now);
         retime_flows(now);
     }
     TW_CHECK_MSG(out.counts.nodes == static_cast<std::int64_t>(nodes_ * steps.size()), "not every node ran");

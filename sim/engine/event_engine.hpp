@@ -97,7 +97,9 @@ class EventEngine {
         SimTime time = 0;
         FairShare::FlowId flow = 0;  // that ends; one that starts: its complement, below 0
         std::uint32_t entity = 0;    // of the flow: whether it is still that flow
-        bool operator<(const Event& other) const { return time < other.time; }
+    };
+    struct TimeOf {
+        SimTime operator()(const Event& event) const { return event.time; }
     };
     // A cache line: a change of rates hops among them.
     struct alignas(64) ActiveFlow {
@@ -155,7 +157,7 @@ class EventEngine {
     bool host_ = false;
     std::vector<std::uint32_t> waiting_;  // by step and entity
     std::vector<Known> known_;            // whose successors have not been told yet
-    EventHeap<Event> heap_;
+    EventHeap<Event, TimeOf> heap_;
     std::vector<std::vector<SimTime>> host_offset_;  // by table
     FairShare share_{{}};
     std::vector<ActiveFlow> active_;  // by flow id

@@ -5,14 +5,16 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/check.hpp"
 
 namespace tw {
 
-// Event has an operator<; equal ones come in any order.
-template <class Event>
+// Events in the order of their keys, integers of up to 62 bits; equal ones in any order.
+template <class Event, class Key = std::identity>
 class EventHeap {
   public:
     void clear() {
@@ -21,7 +23,9 @@ class EventHeap {
     }
     [[nodiscard]] bool empty() const { return items_.size() == (hole_ ? 1U : 0U); }
     // The least event; not empty.
-    [[nodiscard]] const Event& top() const { return hole_ ? items_[least_child(0)] : items_.front(); }
+    [[nodiscard]] const Event& top() const {
+        return hole_ ? items_[least_child(0, items_.size())] : items_.front();
+    }
     void pop() {
         if (hole_) fill();
         hole_ = true;
@@ -31,9 +35,8 @@ class EventHeap {
         pop();
         return items_.front();
     }
-    // Of the least event, where events are in the order of their keys first: less work than top().
-    template <class Key>
-    [[nodiscard]] auto top_key(const Key& key) const {
+    // Of the least event: less work than top().
+    [[nodiscard]] std::int64_t top_key() const {
         if (!hole_) return key(items_.front());
         auto least = key(items_[1]);
         const std::size_t end = std::min<std::size_t>(5, items_.size());
@@ -49,7 +52,7 @@ class EventHeap {
         }
         std::size_t i = items_.size();
         items_.push_back(event);
-        while (i > 0 && event < items_[(i - 1) / 4]) {
+        while (i > 0 && key(event) < key(items_[(i - 1) / 4])) {
             items_[i] = items_[(i - 1) / 4];
             i = (i - 1) / 4;
         }
@@ -57,33 +60,34 @@ class EventHeap {
     }
 
   private:
-    // Of the children of i that exist; there is one.
-    [[nodiscard]] std::size_t least_child(std::size_t i) const { return least_child(i, items_.size()); }
+    [[nodiscard]] static std::int64_t key(const Event& event) { return Key{}(event); }
+    // Of the children of i; there is one. Which is the least is anybody's guess, so among four
+    // there are no branches: the number of a child is below its key.
     [[nodiscard]] std::size_t least_child(std::size_t i, std::size_t size) const {
-        std::size_t least = 4 * i + 1;
-        if (least + 3 < size) {  // almost always; two comparisons at once, then one, and no branches
-            const std::size_t a = least + less(least + 1, least);
-            const std::size_t b = least + 2 + less(least + 3, least + 2);
-            return a + (b - a) * less(b, a);
+        const std::size_t first = 4 * i + 1;
+        const Event* children = items_.data() + first;
+        if (first + 3 < size) {
+            const auto numbered = [&](int child) { return key(children[child]) * 4 + child; };
+            const std::int64_t least =
+                std::min(std::min(numbered(0), numbered(1)), std::min(numbered(2), numbered(3)));
+            return first + static_cast<std::size_t>(least & 3);
         }
-        const std::size_t end = std::min(4 * i + 5, size);
-        for (std::size_t child = least + 1; child < end; ++child)
-            least = items_[child] < items_[least] ? child : least;
+        std::size_t least = first;
+        for (std::size_t child = first + 1; child < size; ++child)
+            least = key(items_[child]) < key(items_[least]) ? child : least;
         return least;
-    }
-    [[nodiscard]] std::size_t less(std::size_t a, std::size_t b) const {
-        return static_cast<std::size_t>(items_[a] < items_[b]);
     }
     // Puts an event where the top was; the heap is the first `size` items.
     void sink(Event event, std::size_t size) {
+        Event* items = items_.data();
         std::size_t i = 0;
         while (4 * i + 1 < size) {
             const std::size_t least = least_child(i, size);
-            if (event < items_[least]) break;
-            items_[i] = items_[least];
+            if (key(event) < key(items[least])) break;
+            items[i] = items[least];
             i = least;
         }
-        items_[i] = event;
+        items[i] = event;
     }
     void fill() {
         TW_CHECK(!items_.empty());
