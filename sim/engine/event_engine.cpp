@@ -73,11 +73,16 @@ void EventEngine::link() {
             }
         }
     };
-    pending_.assign(entities_, 0);
+    pending_.assign(nodes_, 0);
+    carry_pending_.assign(ranks, 0);
     std::vector<std::uint32_t> begin(entities_ + 2);
     for_each_edge([&](std::uint32_t from, std::uint32_t to) {
         ++begin[from + 2];
-        ++pending_[to];
+        if (to < nodes_) {
+            ++pending_[to];
+        } else {
+            ++carry_pending_[to - nodes_];
+        }
     });
     for (std::uint32_t e = 0; e < entities_; ++e)
         begin[e + 2] += begin[e + 1];
@@ -124,11 +129,6 @@ void EventEngine::make_host_offsets(std::span<const StepCosts> steps) {
 }
 
 void EventEngine::make_ready(std::uint32_t s, std::uint32_t e) {
-    if (e >= nodes_) {
-        make_carry(s, e - nodes_);
-        known_.push_back({s, e});
-        return;
-    }
     const Step& step = steps_[s];
     const Node& node = node_[e];
     const SimTime d = step.duration(e, node.slot);
@@ -159,6 +159,7 @@ void EventEngine::make_carry(std::uint32_t s, std::uint32_t rank) {
     for (std::uint32_t lane = lane_begin_[rank]; lane < lane_begin_[rank + 1]; ++lane)
         end = std::max(end, step.time[c.lane_end[lane]]);
     out_->rank_end[s][rank] = end;
+    known_.push_back({s, nodes_ + rank});
     if (s + 1 == steps_.size()) return;
     const Step& next = steps_[s + 1];
     for (std::uint32_t lane = lane_begin_[rank]; lane < lane_begin_[rank + 1]; ++lane)
@@ -179,11 +180,15 @@ void EventEngine::tell_successors(std::uint32_t s, std::uint32_t e) {
         known_.pop_back();
         const std::uint32_t target = known.entity >= nodes_ ? known.step + 1 : known.step;
         if (target == steps_.size()) continue;
-        std::uint32_t* waiting = steps_[target].waiting;
+        const Step& step = steps_[target];
         const std::uint32_t end = node_[known.entity + 1].successors;
         for (std::uint32_t k = node_[known.entity].successors; k < end; ++k) {
             const std::uint32_t successor = successors_[k];
-            if (--waiting[successor] == 0) make_ready(target, successor);
+            if (successor >= nodes_) {
+                if (--step.carry_waiting[successor - nodes_] == 0) make_carry(target, successor - nodes_);
+            } else if (--step.waiting[successor] == 0) {
+                make_ready(target, successor);
+            }
         }
     }
 }
@@ -192,7 +197,7 @@ void EventEngine::queue_start(std::uint32_t step, std::uint32_t node, SimTime st
                               const FlowTable::Flow& flow) {
     const FairShare::FlowId id = share_.make(flows_->links(flow), flow.demand);
     if (static_cast<std::size_t>(id) >= active_.size()) active_.resize(static_cast<std::size_t>(id) + 1);
-    active_[static_cast<std::size_t>(id)] = {.entity = step * entities_ + node,
+    active_[static_cast<std::size_t>(id)] = {.node = node,
                                              .step = step & 0x7fffffffU,
                                              .demand = flow.demand,
                                              .remaining = static_cast<double>(duration - flow.latency),
@@ -200,28 +205,29 @@ void EventEngine::queue_start(std::uint32_t step, std::uint32_t node, SimTime st
                                              .end = kNever,
                                              .queued = kNever,
                                              .latency = flow.latency};
-    heap_.push({start, ~id, 0});
+    heap_.push({start, ~id});
     ++out_->counts.flows;
 }
 
 void EventEngine::end_flow(const Event& event) {
     ActiveFlow& active = active_[static_cast<std::size_t>(event.flow)];
-    if (active.entity != event.entity) return;  // it has ended already
-    if (active.end != event.time) {             // its rate has changed since
+    if (active.end != event.time) {  // its rate has changed since, or it has ended
         if (active.queued == event.time) queue_end(active, event.flow);
         return;
     }
-    active.entity = kNone;
+    active.end = active.queued = kNever;
+    for (std::uint32_t k = node_[active.node].successors; k < node_[active.node + 1].successors; ++k) {
+        __builtin_prefetch(&node_[successors_[k]]);
+        __builtin_prefetch(steps_[active.step].waiting + successors_[k]);
+    }
     share_.remove(event.flow);
-    const std::uint32_t step = active.step;
-    const std::uint32_t e = event.entity - step * entities_;
-    steps_[step].time[compiled_.lane_count + e] = event.time + active.latency;
-    tell_successors(step, e);
+    steps_[active.step].time[compiled_.lane_count + active.node] = event.time + active.latency;
+    tell_successors(active.step, active.node);
 }
 
 void EventEngine::queue_end(ActiveFlow& active, FairShare::FlowId id) {
     active.queued = active.end;
-    heap_.push({active.end, id, active.entity});
+    heap_.push({active.end, id});
 }
 
 void EventEngine::retime_flows(SimTime now) {
@@ -254,14 +260,18 @@ void EventEngine::run(std::span<const StepCosts> steps, EventRun& out) {
     out_ = &out;
     out.counts = {};
     out.entries = c.time_entries();
-    out.time.assign(out.entries * steps.size(), 0);
+    out.time.resize(out.entries * steps.size());
+    std::fill_n(out.time.begin(), c.lane_count, 0);
     out.rank_end.assign(steps.size(), std::vector<SimTime>(static_cast<std::size_t>(c.ranks), 0));
     waiting_.resize(pending_.size() * steps.size());
+    carry_waiting_.resize(carry_pending_.size() * steps.size());
     steps_.assign(steps.size(), {});
     for (std::size_t s = 0; s < steps.size(); ++s) {
         steps_[s].time = out.time.data() + s * out.entries;
-        steps_[s].waiting = waiting_.data() + s * entities_;
+        steps_[s].waiting = waiting_.data() + s * pending_.size();
+        steps_[s].carry_waiting = carry_waiting_.data() + s * carry_pending_.size();
         std::copy(pending_.begin(), pending_.end(), steps_[s].waiting);
+        std::copy(carry_pending_.begin(), carry_pending_.end(), steps_[s].carry_waiting);
         steps_[s].table = steps[s].table;
         steps_[s].slot_duration = steps[s].table->duration.data();
         if (!steps[s].node_duration.empty()) steps_[s].node_duration = steps[s].node_duration.data();

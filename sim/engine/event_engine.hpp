@@ -96,20 +96,20 @@ class EventEngine {
     struct Event {
         SimTime time = 0;
         FairShare::FlowId flow = 0;  // that ends; one that starts: its complement, below 0
-        std::uint32_t entity = 0;    // of the flow: whether it is still that flow
     };
     struct TimeOf {
         SimTime operator()(const Event& event) const { return event.time; }
     };
-    // A cache line: a change of rates hops among them.
+    // A flow from when its start is known until it ends. A cache line: a change of rates hops among them.
     struct alignas(64) ActiveFlow {
-        std::uint32_t entity = 0;  // as its event's; kNone: it has ended
+        std::uint32_t node = 0;
         std::uint32_t step : 31 = 0;
         std::uint32_t slowed : 1 = 0;
         double demand = 0;     // bytes per second
         double remaining = 0;  // picoseconds at full speed, at `since`
         double speed = 0;      // share of the demand
-        SimTime since = 0, end = 0;
+        SimTime since = 0;
+        SimTime end = 0;     // kNever: it has not started or has ended
         SimTime queued = 0;  // of its first event in the heap, which is no later than its end
         SimTime latency = 0;
     };
@@ -121,7 +121,9 @@ class EventEngine {
     // A step of a run.
     struct Step {
         SimTime* time = nullptr;
-        std::uint32_t* waiting = nullptr;        // predecessors not yet known, by entity
+        // Predecessors not yet known, by node and by program: a node has at most four.
+        std::uint8_t* waiting = nullptr;
+        std::uint32_t* carry_waiting = nullptr;
         const SimTime* slot_duration = nullptr;  // where node_duration is null
         const SimTime* node_duration = nullptr;
         const CostTable* table = nullptr;
@@ -149,13 +151,16 @@ class EventEngine {
     const FlowTable* flows_;
     std::uint32_t nodes_, entities_;  // nodes, then one carry a program: what it hands to its next step
     std::vector<Node> node_;          // by entity, and one behind the last
-    std::vector<std::uint32_t> successors_, pending_, lane_begin_;
+    std::vector<std::uint32_t> successors_, lane_begin_;
+    std::vector<std::uint8_t> pending_;         // predecessors, by node
+    std::vector<std::uint32_t> carry_pending_;  // and by program
 
     // Of a run.
     std::vector<Step> steps_;
     EventRun* out_ = nullptr;
     bool host_ = false;
-    std::vector<std::uint32_t> waiting_;  // by step and entity
+    std::vector<std::uint8_t> waiting_;         // by step and node
+    std::vector<std::uint32_t> carry_waiting_;  // by step and program
     std::vector<Known> known_;            // whose successors have not been told yet
     EventHeap<Event, TimeOf> heap_;
     std::vector<std::vector<SimTime>> host_offset_;  // by table
