@@ -128,7 +128,7 @@ void EventEngine::make_host_offsets(std::span<const StepCosts> steps) {
     }
 }
 
-void EventEngine::make_ready(std::uint32_t s, std::uint32_t e) {
+inline void EventEngine::make_ready(std::uint32_t s, std::uint32_t e) {
     const Step& step = steps_[s];
     const Node& node = node_[e];
     const SimTime d = step.duration(e, node.slot);
@@ -152,7 +152,7 @@ void EventEngine::make_ready(std::uint32_t s, std::uint32_t e) {
 }
 
 // Lane states for the program's next step, as engine.cpp's carry().
-void EventEngine::make_carry(std::uint32_t s, std::uint32_t rank) {
+inline void EventEngine::make_carry(std::uint32_t s, std::uint32_t rank) {
     const CompiledSchedule& c = compiled_;
     const Step& step = steps_[s];
     SimTime end = 0;
@@ -193,7 +193,7 @@ void EventEngine::tell_successors(std::uint32_t s, std::uint32_t e) {
     }
 }
 
-void EventEngine::queue_start(std::uint32_t step, std::uint32_t node, SimTime start, SimTime duration,
+inline void EventEngine::queue_start(std::uint32_t step, std::uint32_t node, SimTime start, SimTime duration,
                               const FlowTable::Flow& flow) {
     const FairShare::FlowId id = share_.make(flows_->links(flow), flow.demand);
     if (static_cast<std::size_t>(id) >= active_.size()) active_.resize(static_cast<std::size_t>(id) + 1);
@@ -209,7 +209,7 @@ void EventEngine::queue_start(std::uint32_t step, std::uint32_t node, SimTime st
     ++out_->counts.flows;
 }
 
-void EventEngine::end_flow(const Event& event) {
+inline void EventEngine::end_flow(const Event& event) {
     ActiveFlow& active = active_[static_cast<std::size_t>(event.flow)];
     if (active.end != event.time) {  // its rate has changed since, or it has ended
         if (active.queued == event.time) queue_end(active, event.flow);
@@ -225,12 +225,12 @@ void EventEngine::end_flow(const Event& event) {
     tell_successors(active.step, active.node);
 }
 
-void EventEngine::queue_end(ActiveFlow& active, FairShare::FlowId id) {
+inline void EventEngine::queue_end(ActiveFlow& active, FairShare::FlowId id) {
     active.queued = active.end;
     heap_.push({active.end, id});
 }
 
-void EventEngine::retime_flows(SimTime now) {
+inline void EventEngine::retime_flows(SimTime now) {
     share_.solve();
     for (const FairShare::FlowId id : share_.changed()) {
         ActiveFlow& active = active_[static_cast<std::size_t>(id)];

@@ -27,7 +27,7 @@ FairShare::FairShare(std::vector<double> capacities) : links_(capacities.size())
     }
 }
 
-void FairShare::join_component(LinkId id) {
+inline void FairShare::join_component(LinkId id) {
     Link& link = at(links_, id);
     if (link.in_component) return;
     link.in_component = true;
@@ -100,7 +100,7 @@ void FairShare::solve_changes() {
     fresh_.clear();
 }
 
-void FairShare::set_rate(FlowId id, double rate) {
+inline void FairShare::set_rate(FlowId id, double rate) {
     Flow& flow = at(flows_, id);
     if (flow.rate == rate) return;
     flow.rate = rate;
@@ -109,7 +109,7 @@ void FairShare::set_rate(FlowId id, double rate) {
 
 // The crowded links that the component reaches through crowded links join it; all flows on its links are
 // open. The least demand of them.
-double FairShare::collect() {
+inline double FairShare::collect() {
     double least_demand = std::numeric_limits<double>::infinity();
     open_.clear();
     for (std::size_t i = 0; i < component_.size(); ++i) {  // grows while it is walked
@@ -130,7 +130,7 @@ double FairShare::collect() {
 }
 
 // An open flow has its rate.
-void FairShare::stop(FlowId id, double level) {
+inline void FairShare::stop(FlowId id, double level) {
     at(flows_, id).open = false;
     set_rate(id, level);
     for (const LinkId link_id : way(id)) {  // those outside of the component do not mind
@@ -142,7 +142,7 @@ void FairShare::stop(FlowId id, double level) {
 
 // Raises the level of all open flows until a link is full or a demand met, and again without the flows that
 // stop there. Levels are compared without a tolerance, so that the order of flows and links does not matter.
-void FairShare::fill(double least_demand) {
+inline void FairShare::fill(double least_demand) {
     std::size_t open = open_.size();
     while (open > 0) {
         double level = std::numeric_limits<double>::infinity();
