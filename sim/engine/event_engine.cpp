@@ -194,7 +194,7 @@ void EventEngine::tell_successors(std::uint32_t s, std::uint32_t e) {
 }
 
 inline void EventEngine::queue_start(std::uint32_t step, std::uint32_t node, SimTime start, SimTime duration,
-                              const FlowTable::Flow& flow) {
+                                     const FlowTable::Flow& flow) {
     const FairShare::FlowId id = share_.make(flows_->links(flow), flow.demand);
     if (static_cast<std::size_t>(id) >= active_.size()) active_.resize(static_cast<std::size_t>(id) + 1);
     active_[static_cast<std::size_t>(id)] = {.node = node,
@@ -203,31 +203,31 @@ inline void EventEngine::queue_start(std::uint32_t step, std::uint32_t node, Sim
                                              .remaining = static_cast<double>(duration - flow.latency),
                                              .since = start,
                                              .end = kNever,
-                                             .queued = kNever,
                                              .latency = flow.latency};
-    heap_.push({start, ~id});
+    events_.set(static_cast<std::uint32_t>(id), start);
     ++out_->counts.flows;
 }
 
-inline void EventEngine::end_flow(const Event& event) {
-    ActiveFlow& active = active_[static_cast<std::size_t>(event.flow)];
-    if (active.end != event.time) {  // its rate has changed since, or it has ended
-        if (active.queued == event.time) queue_end(active, event.flow);
-        return;
-    }
-    active.end = active.queued = kNever;
+inline void EventEngine::start_flow(FairShare::FlowId id, SimTime now) {
+    ActiveFlow& active = active_[static_cast<std::size_t>(id)];
+    share_.start(id);
+    active.end = now + static_cast<SimTime>(active.remaining);  // as long as nothing slows it
+    events_.set(static_cast<std::uint32_t>(id), active.end);
+}
+
+inline void EventEngine::end_flow(FairShare::FlowId id, SimTime now) {
+    const ActiveFlow active = active_[static_cast<std::size_t>(id)];
+    active_[static_cast<std::size_t>(id)].end = kEnded;
     for (std::uint32_t k = node_[active.node].successors; k < node_[active.node + 1].successors; ++k) {
         __builtin_prefetch(&node_[successors_[k]]);
         __builtin_prefetch(steps_[active.step].waiting + successors_[k]);
     }
-    share_.remove(event.flow);
-    steps_[active.step].time[compiled_.lane_count + active.node] = event.time + active.latency;
+    share_.remove(id);
+    steps_[active.step].time[compiled_.lane_count + active.node] = now + active.latency;
     tell_successors(active.step, active.node);
-}
-
-inline void EventEngine::queue_end(ActiveFlow& active, FairShare::FlowId id) {
-    active.queued = active.end;
-    heap_.push({active.end, id});
+    // Most often a successor is a flow, which has got the id.
+    if (active_[static_cast<std::size_t>(id)].end == kEnded)
+        events_.set(static_cast<std::uint32_t>(id), kNever);
 }
 
 inline void EventEngine::retime_flows(SimTime now) {
@@ -237,7 +237,7 @@ inline void EventEngine::retime_flows(SimTime now) {
         const double rate = share_.solved_rate(id);
         const double speed = rate >= active.demand ? 1.0 : rate / active.demand;
         if (speed == active.speed) continue;
-        out_->counts.retimed += active.end != kNever ? 1 : 0;
+        out_->counts.retimed += active.speed > 0 ? 1 : 0;
         if (speed < 1 && active.slowed == 0) {
             active.slowed = 1;
             ++out_->counts.slowed;
@@ -246,9 +246,10 @@ inline void EventEngine::retime_flows(SimTime now) {
         active.since = now;
         active.speed = speed;
         const double left = std::max(active.remaining, 0.0);
-        active.end = now + static_cast<SimTime>((speed < 1 ? left / speed : left) + 0.5);  // nearest
-        // A later end is looked up when the event comes that is in the heap.
-        if (active.end < active.queued) queue_end(active, id);
+        const SimTime end = now + static_cast<SimTime>((speed < 1 ? left / speed : left) + 0.5);  // nearest
+        if (end == active.end) continue;
+        active.end = end;
+        events_.set(static_cast<std::uint32_t>(id), end);
     }
 }
 
@@ -277,23 +278,23 @@ void EventEngine::run(std::span<const StepCosts> steps, EventRun& out) {
         if (!steps[s].node_duration.empty()) steps_[s].node_duration = steps[s].node_duration.data();
     }
     make_host_offsets(steps);
-    heap_.clear();
+    events_.clear();
     active_.clear();
     if (flows_ != nullptr) share_ = FairShare({flows_->capacities().begin(), flows_->capacities().end()});
 
     // What precedes the first step is known: every program is idle at time 0.
     for (std::uint32_t carry = nodes_; carry < entities_; ++carry)
         tell_successors(0U - 1, carry);
-    while (!heap_.empty()) {
-        const SimTime now = heap_.top_key();
+    while (events_.time() != kNever) {
+        const SimTime now = events_.time();
         do {
-            const Event event = heap_.take();
-            if (event.flow < 0) {
-                share_.start(~event.flow);
+            const auto id = static_cast<FairShare::FlowId>(events_.id());
+            if (active_[events_.id()].end == kNever) {
+                start_flow(id, now);
             } else {
-                end_flow(event);
+                end_flow(id, now);
             }
-        } while (!heap_.empty() && heap_.top_key() == now);
+        } while (events_.time() == now);
         retime_flows(now);
     }
     TW_CHECK_MSG(out.counts.nodes == static_cast<std::int64_t>(nodes_ * steps.size()), "not every node ran");

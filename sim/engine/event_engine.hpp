@@ -17,7 +17,7 @@
 
 #include "sim/engine/compiled_schedule.hpp"
 #include "sim/engine/engine.hpp"
-#include "sim/engine/event_heap.hpp"
+#include "sim/engine/event_tree.hpp"
 #include "sim/network/fair_share.hpp"
 
 namespace tw {
@@ -93,13 +93,7 @@ class EventEngine {
     void run(std::span<const StepCosts> steps, EventRun& out);
 
   private:
-    struct Event {
-        SimTime time = 0;
-        FairShare::FlowId flow = 0;  // that ends; one that starts: its complement, below 0
-    };
-    struct TimeOf {
-        SimTime operator()(const Event& event) const { return event.time; }
-    };
+    static constexpr SimTime kEnded = -1;
     // A flow from when its start is known until it ends. A cache line: a change of rates hops among them.
     struct alignas(64) ActiveFlow {
         std::uint32_t node = 0;
@@ -107,10 +101,9 @@ class EventEngine {
         std::uint32_t slowed : 1 = 0;
         double demand = 0;     // bytes per second
         double remaining = 0;  // picoseconds at full speed, at `since`
-        double speed = 0;      // share of the demand
+        double speed = 0;      // share of the demand; 0: not solved yet
         SimTime since = 0;
-        SimTime end = 0;     // kNever: it has not started or has ended
-        SimTime queued = 0;  // of its first event in the heap, which is no later than its end
+        SimTime end = 0;  // kNever: it has not started
         SimTime latency = 0;
     };
     // What running an entity takes, side by side; a carry has successors alone.
@@ -142,8 +135,8 @@ class EventEngine {
     void tell_successors(std::uint32_t step, std::uint32_t entity);  // that it is known
     void queue_start(std::uint32_t step, std::uint32_t node, SimTime start, SimTime duration,
                      const FlowTable::Flow& flow);
-    void end_flow(const Event& event);
-    void queue_end(ActiveFlow& active, FairShare::FlowId id);
+    void start_flow(FairShare::FlowId id, SimTime now);
+    void end_flow(FairShare::FlowId id, SimTime now);
     void retime_flows(SimTime now);
     void summarise();
 
@@ -159,10 +152,10 @@ class EventEngine {
     std::vector<Step> steps_;
     EventRun* out_ = nullptr;
     bool host_ = false;
-    std::vector<std::uint8_t> waiting_;         // by step and node
-    std::vector<std::uint32_t> carry_waiting_;  // by step and program
-    std::vector<Known> known_;            // whose successors have not been told yet
-    EventHeap<Event, TimeOf> heap_;
+    std::vector<std::uint8_t> waiting_;              // by step and node
+    std::vector<std::uint32_t> carry_waiting_;       // by step and program
+    std::vector<Known> known_;                       // whose successors have not been told yet
+    EventTree events_;                               // by flow id: its start or its end
     std::vector<std::vector<SimTime>> host_offset_;  // by table
     FairShare share_{{}};
     std::vector<ActiveFlow> active_;  // by flow id
