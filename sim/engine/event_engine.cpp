@@ -197,27 +197,27 @@ inline void EventEngine::queue_start(std::uint32_t step, std::uint32_t node, Sim
                                      const FlowTable::Flow& flow) {
     const FairShare::FlowId id = share_.make(flows_->links(flow), flow.demand);
     if (static_cast<std::size_t>(id) >= active_.size()) active_.resize(static_cast<std::size_t>(id) + 1);
-    active_[static_cast<std::size_t>(id)] = {.node = node,
-                                             .step = step & 0x7fffffffU,
-                                             .demand = flow.demand,
-                                             .remaining = static_cast<double>(duration - flow.latency),
-                                             .since = start,
-                                             .end = kNever,
-                                             .latency = flow.latency};
-    events_.set(static_cast<std::uint32_t>(id), start);
+    active_flow(id) = {.step = step,
+                       .node = node,
+                       .demand = flow.demand,
+                       .remaining = static_cast<double>(duration - flow.latency),
+                       .since = start,
+                       .end = kNever,
+                       .latency = flow.latency};
+    events_.set(id, start);
     ++out_->counts.flows;
 }
 
 inline void EventEngine::start_flow(FairShare::FlowId id, SimTime now) {
-    ActiveFlow& active = active_[static_cast<std::size_t>(id)];
+    ActiveFlow& active = active_flow(id);
     share_.start(id);
     active.end = now + static_cast<SimTime>(active.remaining);  // as long as nothing slows it
-    events_.set(static_cast<std::uint32_t>(id), active.end);
+    events_.set(id, active.end);
 }
 
 inline void EventEngine::end_flow(FairShare::FlowId id, SimTime now) {
-    const ActiveFlow active = active_[static_cast<std::size_t>(id)];
-    active_[static_cast<std::size_t>(id)].end = kEnded;
+    const ActiveFlow active = active_flow(id);
+    active_flow(id).end = kEnded;
     for (std::uint32_t k = node_[active.node].successors; k < node_[active.node + 1].successors; ++k) {
         __builtin_prefetch(&node_[successors_[k]]);
         __builtin_prefetch(steps_[active.step].waiting + successors_[k]);
@@ -226,20 +226,19 @@ inline void EventEngine::end_flow(FairShare::FlowId id, SimTime now) {
     steps_[active.step].time[compiled_.lane_count + active.node] = now + active.latency;
     tell_successors(active.step, active.node);
     // Most often a successor is a flow, which has got the id.
-    if (active_[static_cast<std::size_t>(id)].end == kEnded)
-        events_.set(static_cast<std::uint32_t>(id), kNever);
+    if (active_flow(id).end == kEnded) events_.set(id, kNever);
 }
 
 inline void EventEngine::retime_flows(SimTime now) {
     share_.solve();
     for (const FairShare::FlowId id : share_.changed()) {
-        ActiveFlow& active = active_[static_cast<std::size_t>(id)];
+        ActiveFlow& active = active_flow(id);
         const double rate = share_.solved_rate(id);
         const double speed = rate >= active.demand ? 1.0 : rate / active.demand;
         if (speed == active.speed) continue;
         out_->counts.retimed += active.speed > 0 ? 1 : 0;
-        if (speed < 1 && active.slowed == 0) {
-            active.slowed = 1;
+        if (speed < 1 && !active.slowed) {
+            active.slowed = true;
             ++out_->counts.slowed;
         }
         active.remaining -= static_cast<double>(now - active.since) * active.speed;
@@ -249,7 +248,7 @@ inline void EventEngine::retime_flows(SimTime now) {
         const SimTime end = now + static_cast<SimTime>((speed < 1 ? left / speed : left) + 0.5);  // nearest
         if (end == active.end) continue;
         active.end = end;
-        events_.set(static_cast<std::uint32_t>(id), end);
+        events_.set(id, end);
     }
 }
 
@@ -288,8 +287,8 @@ void EventEngine::run(std::span<const StepCosts> steps, EventRun& out) {
     while (events_.time() != kNever) {
         const SimTime now = events_.time();
         do {
-            const auto id = static_cast<FairShare::FlowId>(events_.id());
-            if (active_[events_.id()].end == kNever) {
+            const FairShare::FlowId id = events_.id();
+            if (active_flow(id).end == kNever) {
                 start_flow(id, now);
             } else {
                 end_flow(id, now);

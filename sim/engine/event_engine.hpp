@@ -96,15 +96,14 @@ class EventEngine {
     static constexpr SimTime kEnded = -1;
     // A flow from when its start is known until it ends. A cache line: a change of rates hops among them.
     struct alignas(64) ActiveFlow {
-        std::uint32_t node = 0;
-        std::uint32_t step : 31 = 0;
-        std::uint32_t slowed : 1 = 0;
+        std::uint32_t step = 0, node = 0;
         double demand = 0;     // bytes per second
         double remaining = 0;  // picoseconds at full speed, at `since`
         double speed = 0;      // share of the demand; 0: not solved yet
         SimTime since = 0;
         SimTime end = 0;  // kNever: it has not started
         SimTime latency = 0;
+        bool slowed = false;
     };
     // What running an entity takes, side by side; a carry has successors alone.
     struct Node {
@@ -135,6 +134,9 @@ class EventEngine {
     void tell_successors(std::uint32_t step, std::uint32_t entity);  // that it is known
     void queue_start(std::uint32_t step, std::uint32_t node, SimTime start, SimTime duration,
                      const FlowTable::Flow& flow);
+    [[nodiscard]] ActiveFlow& active_flow(FairShare::FlowId id) {
+        return active_[static_cast<std::size_t>(id)];
+    }
     void start_flow(FairShare::FlowId id, SimTime now);
     void end_flow(FairShare::FlowId id, SimTime now);
     void retime_flows(SimTime now);

@@ -6,7 +6,6 @@
 
 #include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "sim/engine/engine.hpp"
@@ -20,11 +19,12 @@ class EventTree {
         entries_.assign(2, {});
     }
     // kNever: it has no event. Ids are small: the tree is as large as the largest.
-    void set(std::uint32_t id, SimTime time) {
-        if (id >= leaves_) grow(id);
+    void set(int id, SimTime time) {
+        const auto leaf = static_cast<std::size_t>(id);
+        if (leaf >= leaves_) grow(leaf);
         Entry* entries = entries_.data();
         Entry first{time, id};
-        for (std::size_t i = leaves_ + id; i > 1; i /= 2) {
+        for (std::size_t i = leaves_ + leaf; i > 1; i /= 2) {
             entries[i] = first;
             const Entry other = entries[i ^ 1U];
             // Which of two is first is anybody's guess: all bits are set where the other is, so that
@@ -32,26 +32,26 @@ class EventTree {
             const SimTime later_by = other.time - first.time;
             const SimTime other_first = later_by >> 63;
             first.time += later_by & other_first;
-            first.id ^= (first.id ^ other.id) & static_cast<std::uint32_t>(other_first);
+            first.id ^= (first.id ^ other.id) & static_cast<int>(other_first);
         }
         entries[1] = first;
     }
     // Of the first event; kNever: there is none. Of several at one time, any.
     [[nodiscard]] SimTime time() const { return entries_[1].time; }
-    [[nodiscard]] std::uint32_t id() const { return entries_[1].id; }
+    [[nodiscard]] int id() const { return entries_[1].id; }
 
   private:
     struct Entry {
         SimTime time = kNever;
-        std::uint32_t id = 0;
+        int id = 0;
     };
-    void grow(std::uint32_t id) {
+    void grow(std::size_t leaf) {
         const std::vector<Entry> before = std::move(entries_);
         const std::size_t count = leaves_;
-        leaves_ = std::bit_ceil(std::size_t{id} + 1);
+        leaves_ = std::bit_ceil(leaf + 1);
         entries_.assign(2 * leaves_, {});
         for (std::size_t i = 0; i < count; ++i)
-            set(static_cast<std::uint32_t>(i), before[count + i].time);
+            set(static_cast<int>(i), before[count + i].time);
     }
 
     std::size_t leaves_ = 1;  // a power of two
