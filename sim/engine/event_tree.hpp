@@ -4,6 +4,7 @@
 // ever out of date.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <vector>
@@ -29,9 +30,8 @@ class EventTree {
             const Entry other = entries[i ^ 1U];
             // Which of two is first is anybody's guess: all bits are set where the other is, so that
             // compilers make no branch of it.
-            const SimTime later_by = other.time - first.time;
-            const SimTime other_first = later_by >> 63;
-            first.time += later_by & other_first;
+            const SimTime other_first = (other.time - first.time) >> 63;
+            first.time = std::min(first.time, other.time);
             first.id ^= (first.id ^ other.id) & static_cast<int>(other_first);
         }
         entries[1] = first;
