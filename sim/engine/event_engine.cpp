@@ -128,6 +128,9 @@ void EventEngine::make_host_offsets(std::span<const StepCosts> steps) {
     }
 }
 
+// Steps of the event loop are inlined: a call would cost as much as some of them.
+//
+// Everything that the node waits for is known.
 inline void EventEngine::make_ready(std::uint32_t s, std::uint32_t e) {
     const Step& step = steps_[s];
     const Node& node = node_[e];
@@ -193,6 +196,7 @@ void EventEngine::tell_successors(std::uint32_t s, std::uint32_t e) {
     }
 }
 
+// From here on the flow has an id and an event.
 inline void EventEngine::queue_start(std::uint32_t step, std::uint32_t node, SimTime start, SimTime duration,
                                      const FlowTable::Flow& flow) {
     const FairShare::FlowId id = share_.make(flows_->links(flow), flow.demand);
@@ -218,6 +222,7 @@ inline void EventEngine::start_flow(FairShare::FlowId id, SimTime now) {
 inline void EventEngine::end_flow(FairShare::FlowId id, SimTime now) {
     const ActiveFlow active = active_flow(id);
     active_flow(id).end = kEnded;
+    // What its successors need is far away in memory: it comes while the links are told.
     for (std::uint32_t k = node_[active.node].successors; k < node_[active.node + 1].successors; ++k) {
         __builtin_prefetch(&node_[successors_[k]]);
         __builtin_prefetch(steps_[active.step].waiting + successors_[k]);
@@ -282,8 +287,9 @@ void EventEngine::run(std::span<const StepCosts> steps, EventRun& out) {
     if (flows_ != nullptr) share_ = FairShare({flows_->capacities().begin(), flows_->capacities().end()});
 
     // What precedes the first step is known: every program is idle at time 0.
+    constexpr std::uint32_t kBeforeFirst = 0U - 1;
     for (std::uint32_t carry = nodes_; carry < entities_; ++carry)
-        tell_successors(0U - 1, carry);
+        tell_successors(kBeforeFirst, carry);
     while (events_.time() != kNever) {
         const SimTime now = events_.time();
         do {

@@ -93,7 +93,7 @@ class EventEngine {
     void run(std::span<const StepCosts> steps, EventRun& out);
 
   private:
-    static constexpr SimTime kEnded = -1;
+    static constexpr SimTime kEnded = -1;  // the end of a flow that has ended, until its id is used again
     // A flow from when its start is known until it ends. A cache line: a change of rates hops among them.
     struct alignas(64) ActiveFlow {
         std::uint32_t step = 0, node = 0;
@@ -101,7 +101,7 @@ class EventEngine {
         double remaining = 0;  // picoseconds at full speed, at `since`
         double speed = 0;      // share of the demand; 0: not solved yet
         SimTime since = 0;
-        SimTime end = 0;  // kNever: it has not started
+        SimTime end = 0;  // if no rate changes; kNever: it has not started
         SimTime latency = 0;
         bool slowed = false;
     };
@@ -110,7 +110,7 @@ class EventEngine {
         std::uint32_t pred0 = 0, pred1 = 0, slot = 0;
         std::uint32_t successors = 0;  // the first; those of the next entity follow
     };
-    // A step of a run.
+    // A step of a run: views into what the run holds.
     struct Step {
         SimTime* time = nullptr;
         // Predecessors not yet known, by node and by program: a node has at most four.

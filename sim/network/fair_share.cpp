@@ -27,6 +27,7 @@ FairShare::FairShare(std::vector<double> capacities) : links_(capacities.size())
     }
 }
 
+// Steps of solving are inlined: many take less time than a call.
 inline void FairShare::join_component(LinkId id) {
     Link& link = at(links_, id);
     if (link.in_component) return;

@@ -62,7 +62,7 @@ class FairShare {
         double left = 0;   // of the capacity, without the flows that have stopped
         double level = 0;  // rate of its open flows, were it the next to be full
         int open = 0;
-        bool in_component = false;
+        bool in_component = false;  // or to be in the next one
         bool crowded = false;       // its flows would have more than its capacity
         std::vector<FlowId> flows;  // in no order
         void set_demand(double sum) {

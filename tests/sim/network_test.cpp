@@ -61,9 +61,23 @@ TEST(FairShare, RemovingAFlowReturnsItsRate) {
     EXPECT_DOUBLE_EQ(share.rate(b), 4);
 }
 
+TEST(FairShare, AFlowThatHasNotStartedLoadsNothing) {
+    FairShare share({8});
+    const int a = add(share, {0});
+    const int later = share.make(std::vector<int>{0}, kFree);
+    EXPECT_DOUBLE_EQ(share.rate(a), 8);
+    EXPECT_EQ(share.flows(), 1);
+    share.start(later);
+    EXPECT_DOUBLE_EQ(share.rate(a), 4);
+    EXPECT_DOUBLE_EQ(share.rate(later), 4);
+    EXPECT_DOUBLE_EQ(share.load(0), 8);
+    const int waiting = share.make(std::vector<int>{0}, kFree);
+    EXPECT_NE(add(share, {0}), waiting);  // its id is its own
+}
+
 TEST(FairShare, AFlowMayCrossManyLinks) {
-    FairShare share({6, 6, 6, 6, 2, 6});
-    const int across = add(share, {0, 1, 2, 3, 4, 5});
+    FairShare share({6, 6, 6, 6, 2, 6, 6, 6, 6, 6, 6, 6});
+    const int across = add(share, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
     const int first = add(share, {0});
     EXPECT_DOUBLE_EQ(share.rate(across), 2);
     EXPECT_DOUBLE_EQ(share.rate(first), 4);
