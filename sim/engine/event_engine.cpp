@@ -11,17 +11,17 @@ constexpr std::uint32_t kNone = CompiledSchedule::kNone;
 
 FlowTable::FlowTable(const CompiledSchedule& compiled, std::vector<double> capacities)
     : capacities_(std::move(capacities)),
-      flow_of_slot_(static_cast<std::size_t>(compiled.ranks) * static_cast<std::size_t>(compiled.classes + 1),
-                    kNone) {}
+      flow_of_slot_(static_cast<std::size_t>(compiled.ranks) *
+                    static_cast<std::size_t>(compiled.classes + 1)) {}
 
 void FlowTable::add(std::uint32_t slot, std::span<const int> links, double demand, SimTime latency) {
     if (links.empty() || demand <= 0) return;
-    TW_CHECK_MSG(flow_of_slot_[slot] == kNone, "a slot has one flow");
+    TW_CHECK_MSG(flow(slot) == nullptr, "a slot has one flow");
     for (const int link : links)
         demand = std::min(demand, capacities_[static_cast<std::size_t>(link)]);
-    flow_of_slot_[slot] = static_cast<std::uint32_t>(flows_.size());
-    flows_.push_back({demand, latency, static_cast<std::uint32_t>(routes_.size()),
-                      static_cast<std::uint32_t>(links.size())});
+    flow_of_slot_[slot] = {demand, latency, static_cast<std::uint32_t>(routes_.size()),
+                           static_cast<std::uint32_t>(links.size())};
+    ++flows_;
     routes_.insert(routes_.end(), links.begin(), links.end());
 }
 
@@ -73,17 +73,26 @@ void EventEngine::link() {
             }
         }
     };
-    pending_.assign(entities_, 0);
-    successor_begin_.assign(entities_ + 2, 0);
+    pending_.assign(nodes_, 0);
+    carry_pending_.assign(ranks, 0);
+    std::vector<std::uint32_t> begin(entities_ + 2);
     for_each_edge([&](std::uint32_t from, std::uint32_t to) {
-        ++successor_begin_[from + 2];
-        ++pending_[to];
+        ++begin[from + 2];
+        if (to < nodes_) {
+            ++pending_[to];
+        } else {
+            ++carry_pending_[to - nodes_];
+        }
     });
     for (std::uint32_t e = 0; e < entities_; ++e)
-        successor_begin_[e + 2] += successor_begin_[e + 1];
-    successors_.resize(successor_begin_.back());
-    for_each_edge(
-        [&](std::uint32_t from, std::uint32_t to) { successors_[successor_begin_[from + 1]++] = to; });
+        begin[e + 2] += begin[e + 1];
+    successors_.resize(begin.back());
+    for_each_edge([&](std::uint32_t from, std::uint32_t to) { successors_[begin[from + 1]++] = to; });
+    node_.resize(entities_ + 1);
+    for (std::uint32_t e = 0; e <= entities_; ++e) {
+        if (e < nodes_) node_[e] = {c.pred0[e], c.pred1[e], c.slot[e]};
+        node_[e].successors = begin[e];
+    }
 }
 
 // As engine.cpp: the host's time after its anchor at which each instruction is dispatched, then each
@@ -92,13 +101,12 @@ void EventEngine::make_host_offsets(std::span<const StepCosts> steps) {
     const CompiledSchedule& c = compiled_;
     host_ = !steps.front().table->dispatch.empty();
     host_offset_.clear();
-    step_offset_.clear();
     if (!host_) return;
     host_offset_.reserve(steps.size());
     for (std::size_t s = 0; s < steps.size(); ++s) {
         TW_CHECK(!steps[s].table->dispatch.empty());
         if (s > 0 && steps[s].table == steps[s - 1].table) {
-            step_offset_.push_back(step_offset_.back());
+            steps_[s].host_offset = steps_[s - 1].host_offset;
             continue;
         }
         std::vector<SimTime>& offsets =
@@ -116,131 +124,136 @@ void EventEngine::make_host_offsets(std::span<const StepCosts> steps) {
             }
             offsets[c.anchor.size() + r] = offset;
         }
-        step_offset_.push_back(&offsets);
+        steps_[s].host_offset = offsets.data();
     }
 }
 
-void EventEngine::satisfy(std::uint32_t step, std::uint32_t entity) {
-    if (--waiting_[step * entities_ + entity] == 0) make_ready(step, entity);
-}
-
-void EventEngine::make_ready(std::uint32_t step, std::uint32_t e) {
-    const CompiledSchedule& c = compiled_;
-    if (e >= nodes_) {
-        make_carry(step, e - nodes_);
-        known_.push_back({step, e});
-        return;
-    }
-    SimTime* time = out_->time.data() + step * out_->entries;
-    const StepCosts& costs = steps_[step];
-    const std::uint32_t slot = c.slot[e];
-    const SimTime d = costs.node_duration.empty() ? costs.table->duration[slot] : costs.node_duration[e];
-    SimTime end = std::max(time[c.pred0[e]], time[c.pred1[e]]) + d;
+// Steps of the event loop are inlined: a call would cost as much as some of them.
+//
+// Everything that the node waits for is known.
+inline void EventEngine::make_ready(std::uint32_t s, std::uint32_t e) {
+    const Step& step = steps_[s];
+    const Node& node = node_[e];
+    const SimTime d = step.duration(e, node.slot);
+    SimTime end = std::max(step.time[node.pred0], step.time[node.pred1]) + d;
     if (host_) {
-        const std::vector<SimTime>& offsets = *step_offset_[step];
+        const CompiledSchedule& c = compiled_;
         for (const std::uint32_t i : {c.host0[e], c.host1[e]}) {
-            if (i != kNone)
-                end = std::max(end, time[c.anchor[i]] + offsets[i] + costs.table->host_path[slot]);
+            if (i == kNone) continue;
+            end = std::max(end,
+                           step.time[c.anchor[i]] + step.host_offset[i] + step.table->host_path[node.slot]);
         }
     }
     ++out_->counts.nodes;
-    const FlowTable::Flow* flow = flows_ != nullptr ? flows_->flow(slot) : nullptr;
+    const FlowTable::Flow* flow = flows_ != nullptr ? flows_->flow(node.slot) : nullptr;
     if (flow != nullptr && d > flow->latency) {
-        heap_.push({end - d, step * entities_ + e, -1 - static_cast<FairShare::FlowId>(step)});
+        queue_start(s, e, end - d, d, *flow);
         return;
     }
-    time[c.lane_count + e] = end;
-    known_.push_back({step, e});
+    step.time[compiled_.lane_count + e] = end;
+    known_.push_back({s, e});
 }
 
 // Lane states for the program's next step, as engine.cpp's carry().
-void EventEngine::make_carry(std::uint32_t step, std::uint32_t rank) {
+inline void EventEngine::make_carry(std::uint32_t s, std::uint32_t rank) {
     const CompiledSchedule& c = compiled_;
-    const SimTime* time = out_->time.data() + step * out_->entries;
+    const Step& step = steps_[s];
     SimTime end = 0;
     for (std::uint32_t lane = lane_begin_[rank]; lane < lane_begin_[rank + 1]; ++lane)
-        end = std::max(end, time[c.lane_end[lane]]);
-    out_->rank_end[step][rank] = end;
-    if (step + 1 == steps_.size()) return;
-    SimTime* next = out_->time.data() + (step + 1) * out_->entries;
+        end = std::max(end, step.time[c.lane_end[lane]]);
+    out_->rank_end[s][rank] = end;
+    known_.push_back({s, nodes_ + rank});
+    if (s + 1 == steps_.size()) return;
+    const Step& next = steps_[s + 1];
     for (std::uint32_t lane = lane_begin_[rank]; lane < lane_begin_[rank + 1]; ++lane)
-        next[lane] = end;
+        next.time[lane] = end;
     if (!host_) return;
     const std::uint32_t last = c.program_begin[rank + 1];
     const std::uint32_t anchor = last > c.program_begin[rank] ? c.anchor[last - 1] : c.host_lane[rank];
-    SimTime clock = time[anchor] + (*step_offset_[step])[c.anchor.size() + rank];
+    SimTime clock = step.time[anchor] + step.host_offset[c.anchor.size() + rank];
     for (const std::uint32_t barrier : c.barrier_nodes)
-        clock = std::max(clock, time[barrier]);
-    next[c.host_lane[rank]] = clock;
+        clock = std::max(clock, step.time[barrier]);
+    next.time[c.host_lane[rank]] = clock;
 }
 
-void EventEngine::propagate() {
+void EventEngine::tell_successors(std::uint32_t s, std::uint32_t e) {
+    known_.push_back({s, e});
     while (!known_.empty()) {
-        const auto [step, e] = known_.back();
+        const Known known = known_.back();
         known_.pop_back();
-        const std::uint32_t target = e >= nodes_ ? step + 1 : step;
+        const std::uint32_t target = known.entity >= nodes_ ? known.step + 1 : known.step;
         if (target == steps_.size()) continue;
-        for (std::uint32_t k = successor_begin_[e]; k < successor_begin_[e + 1]; ++k)
-            satisfy(target, successors_[k]);
+        const Step& step = steps_[target];
+        const std::uint32_t end = node_[known.entity + 1].successors;
+        for (std::uint32_t k = node_[known.entity].successors; k < end; ++k) {
+            const std::uint32_t successor = successors_[k];
+            if (successor >= nodes_) {
+                if (--step.carry_waiting[successor - nodes_] == 0) make_carry(target, successor - nodes_);
+            } else if (--step.waiting[successor] == 0) {
+                make_ready(target, successor);
+            }
+        }
     }
 }
 
-void EventEngine::start_flow(const Event& event) {
-    const auto step = static_cast<std::uint32_t>(-1 - event.flow);
-    const std::uint32_t e = event.entity - step * entities_;
-    const StepCosts& costs = steps_[step];
-    const std::uint32_t slot = compiled_.slot[e];
-    const SimTime d = costs.node_duration.empty() ? costs.table->duration[slot] : costs.node_duration[e];
-    const FlowTable::Flow* flow = flows_->flow(slot);
-    const FairShare::FlowId id = share_.add(flows_->links(*flow), flow->demand);
+// From here on the flow has an id and an event.
+inline void EventEngine::queue_start(std::uint32_t step, std::uint32_t node, SimTime start, SimTime duration,
+                                     const FlowTable::Flow& flow) {
+    const FairShare::FlowId id = share_.make(flows_->links(flow), flow.demand);
     if (static_cast<std::size_t>(id) >= active_.size()) active_.resize(static_cast<std::size_t>(id) + 1);
-    active_[static_cast<std::size_t>(id)] = {
-        event.entity, step,   e,      flow, static_cast<double>(d - flow->latency), 0, 0,
-        event.time,   kNever, kNever, false};
+    active_flow(id) = {.step = step,
+                       .node = node,
+                       .demand = flow.demand,
+                       .remaining = static_cast<double>(duration - flow.latency),
+                       .since = start,
+                       .end = kNever,
+                       .latency = flow.latency};
+    events_.set(id, start);
     ++out_->counts.flows;
 }
 
-void EventEngine::end_flow(const Event& event) {
-    ActiveFlow& active = active_[static_cast<std::size_t>(event.flow)];
-    if (active.entity != event.entity) return;  // it has ended already
-    if (active.end != event.time) {             // its rate has changed since
-        if (active.queued == event.time) queue_end(active, event.flow);
-        return;
+inline void EventEngine::start_flow(FairShare::FlowId id, SimTime now) {
+    ActiveFlow& active = active_flow(id);
+    share_.start(id);
+    active.end = now + static_cast<SimTime>(active.remaining);  // as long as nothing slows it
+    events_.set(id, active.end);
+}
+
+inline void EventEngine::end_flow(FairShare::FlowId id, SimTime now) {
+    const ActiveFlow active = active_flow(id);
+    active_flow(id).end = kEnded;
+    // What its successors need is far away in memory: it comes while the links are told.
+    for (std::uint32_t k = node_[active.node].successors; k < node_[active.node + 1].successors; ++k) {
+        __builtin_prefetch(&node_[successors_[k]]);
+        __builtin_prefetch(steps_[active.step].waiting + successors_[k]);
     }
-    out_->time[active.step * out_->entries + compiled_.lane_count + active.node] =
-        event.time + active.flow->latency;
-    active.entity = kNone;
-    share_.remove(event.flow);
-    known_.push_back({active.step, active.node});
-    propagate();
+    share_.remove(id);
+    steps_[active.step].time[compiled_.lane_count + active.node] = now + active.latency;
+    tell_successors(active.step, active.node);
+    // Most often a successor is a flow, which has got the id.
+    if (active_flow(id).end == kEnded) events_.set(id, kNever);
 }
 
-void EventEngine::queue_end(ActiveFlow& active, FairShare::FlowId id) {
-    active.queued = active.end;
-    heap_.push({active.end, active.entity, id});
-}
-
-void EventEngine::retime_flows(SimTime now) {
+inline void EventEngine::retime_flows(SimTime now) {
     share_.solve();
-    for (const FairShare::FlowId id : share_.touched()) {
-        ActiveFlow& active = active_[static_cast<std::size_t>(id)];
+    for (const FairShare::FlowId id : share_.changed()) {
+        ActiveFlow& active = active_flow(id);
         const double rate = share_.solved_rate(id);
-        if (rate == active.rate) continue;
-        active.rate = rate;
-        const double speed = rate >= active.flow->demand ? 1.0 : rate / active.flow->demand;
+        const double speed = rate >= active.demand ? 1.0 : rate / active.demand;
         if (speed == active.speed) continue;
-        if (active.end != kNever) ++out_->counts.retimed;
-        active.remaining -= static_cast<double>(now - active.since) * active.speed;
-        active.since = now;
-        active.speed = speed;
+        out_->counts.retimed += active.speed > 0 ? 1 : 0;
         if (speed < 1 && !active.slowed) {
             active.slowed = true;
             ++out_->counts.slowed;
         }
+        active.remaining -= static_cast<double>(now - active.since) * active.speed;
+        active.since = now;
+        active.speed = speed;
         const double left = std::max(active.remaining, 0.0);
-        active.end = now + static_cast<SimTime>((speed < 1 ? left / speed : left) + 0.5);  // nearest
-        // A later end is looked up when the event comes that is in the heap.
-        if (active.end < active.queued) queue_end(active, id);
+        const SimTime end = now + static_cast<SimTime>((speed < 1 ? left / speed : left) + 0.5);  // nearest
+        if (end == active.end) continue;
+        active.end = end;
+        events_.set(id, end);
     }
 }
 
@@ -249,38 +262,44 @@ void EventEngine::run(std::span<const StepCosts> steps, EventRun& out) {
     TW_CHECK_MSG(!steps.empty() && (steps.size() == 1 || c.boundary != StepBoundary::None),
                  "a schedule without flush runs once");
     TW_CHECK_MSG(steps.size() * entities_ < kNone, "too many nodes for one run");
-    steps_ = steps;
     out_ = &out;
     out.counts = {};
     out.entries = c.time_entries();
-    out.time.assign(out.entries * steps.size(), 0);
+    out.time.resize(out.entries * steps.size());
+    std::fill_n(out.time.begin(), c.lane_count, 0);
     out.rank_end.assign(steps.size(), std::vector<SimTime>(static_cast<std::size_t>(c.ranks), 0));
-    make_host_offsets(steps);
     waiting_.resize(pending_.size() * steps.size());
-    for (std::size_t s = 0; s < steps.size(); ++s)
-        std::copy(pending_.begin(), pending_.end(),
-                  waiting_.begin() + static_cast<std::ptrdiff_t>(s * entities_));
-    heap_.clear();
+    carry_waiting_.resize(carry_pending_.size() * steps.size());
+    steps_.assign(steps.size(), {});
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+        steps_[s].time = out.time.data() + s * out.entries;
+        steps_[s].waiting = waiting_.data() + s * pending_.size();
+        steps_[s].carry_waiting = carry_waiting_.data() + s * carry_pending_.size();
+        std::copy(pending_.begin(), pending_.end(), steps_[s].waiting);
+        std::copy(carry_pending_.begin(), carry_pending_.end(), steps_[s].carry_waiting);
+        steps_[s].table = steps[s].table;
+        steps_[s].slot_duration = steps[s].table->duration.data();
+        if (!steps[s].node_duration.empty()) steps_[s].node_duration = steps[s].node_duration.data();
+    }
+    make_host_offsets(steps);
+    events_.clear();
     active_.clear();
     if (flows_ != nullptr) share_ = FairShare({flows_->capacities().begin(), flows_->capacities().end()});
 
     // What precedes the first step is known: every program is idle at time 0.
-    for (std::uint32_t carry = nodes_; carry < entities_; ++carry) {
-        for (std::uint32_t k = successor_begin_[carry]; k < successor_begin_[carry + 1]; ++k)
-            satisfy(0, successors_[k]);
-        propagate();
-    }
-    while (!heap_.empty()) {
-        const auto time_of = [](const Event& event) { return event.time; };
-        const SimTime now = heap_.top_key(time_of);
+    constexpr std::uint32_t kBeforeFirst = 0U - 1;
+    for (std::uint32_t carry = nodes_; carry < entities_; ++carry)
+        tell_successors(kBeforeFirst, carry);
+    while (events_.time() != kNever) {
+        const SimTime now = events_.time();
         do {
-            const Event event = heap_.take();
-            if (event.flow < 0) {
-                start_flow(event);
+            const FairShare::FlowId id = events_.id();
+            if (active_flow(id).end == kNever) {
+                start_flow(id, now);
             } else {
-                end_flow(event);
+                end_flow(id, now);
             }
-        } while (!heap_.empty() && heap_.top_key(time_of) == now);
+        } while (events_.time() == now);
         retime_flows(now);
     }
     TW_CHECK_MSG(out.counts.nodes == static_cast<std::int64_t>(nodes_ * steps.size()), "not every node ran");

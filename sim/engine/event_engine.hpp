@@ -7,8 +7,8 @@
 // each change of its rate.
 //
 // Only starts and ends of flows are events in time's order; between them the longest paths of compute are
-// known as soon as what they wait for is known. Events of one instant are taken together, by step and node,
-// before rates are solved.
+// known as soon as what they wait for is known. All events of one instant are taken before rates are solved,
+// which do not depend on their order.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 #include "sim/engine/compiled_schedule.hpp"
 #include "sim/engine/engine.hpp"
-#include "sim/engine/event_heap.hpp"
+#include "sim/engine/event_tree.hpp"
 #include "sim/network/fair_share.hpp"
 
 namespace tw {
@@ -29,7 +29,7 @@ class FlowTable {
         double demand = 0;  // bytes per second that it uses when alone
         SimTime latency =
             0;  // the part of its duration that does not load the links: after the last byte left
-        std::uint32_t first_link = 0, link_count = 0;
+        std::uint32_t first_link = 0, link_count = 0;  // none: not a flow
     };
 
     // Capacities in bytes per second, above zero; demands never exceed the rate of the narrowest link.
@@ -41,18 +41,18 @@ class FlowTable {
     void set_capacity(int link, double bytes_per_second);
 
     [[nodiscard]] const Flow* flow(std::uint32_t slot) const {
-        return flow_of_slot_[slot] == CompiledSchedule::kNone ? nullptr : &flows_[flow_of_slot_[slot]];
+        return flow_of_slot_[slot].link_count == 0 ? nullptr : &flow_of_slot_[slot];
     }
     [[nodiscard]] std::span<const int> links(const Flow& flow) const {
         return {routes_.data() + flow.first_link, flow.link_count};
     }
     [[nodiscard]] std::span<const double> capacities() const { return capacities_; }
-    [[nodiscard]] std::size_t flows() const { return flows_.size(); }
+    [[nodiscard]] std::size_t flows() const { return flows_; }
 
   private:
     std::vector<double> capacities_;
-    std::vector<std::uint32_t> flow_of_slot_;
-    std::vector<Flow> flows_;
+    std::vector<Flow> flow_of_slot_;
+    std::size_t flows_ = 0;
     std::vector<int> routes_;
 };
 
@@ -93,55 +93,72 @@ class EventEngine {
     void run(std::span<const StepCosts> steps, EventRun& out);
 
   private:
-    struct Event {
-        SimTime time = 0;
-        std::uint32_t entity = 0;    // step * entities + entity
-        FairShare::FlowId flow = 0;  // that ends; below 0: -1 - step of one that starts
-        // Without branches: which of two events is first is anybody's guess.
-        bool operator<(const Event& other) const {
-            return ((time < other.time) | ((time == other.time) & (entity < other.entity))) != 0;
-        }
-    };
-    struct ActiveFlow {
-        std::uint32_t entity = 0;  // as its event's
+    static constexpr SimTime kEnded = -1;  // the end of a flow that has ended, until its id is used again
+    // A flow from when its start is known until it ends. A cache line: a change of rates hops among them.
+    struct alignas(64) ActiveFlow {
         std::uint32_t step = 0, node = 0;
-        const FlowTable::Flow* flow = nullptr;
-        double remaining = 0;  // picoseconds at full rate, at `since`
-        double rate = 0;       // bytes per second
-        double speed = 0;      // share of the demand
-        SimTime since = 0, end = 0;
-        SimTime queued = 0;  // of its first event in the heap
+        double demand = 0;     // bytes per second
+        double remaining = 0;  // picoseconds at full speed, at `since`
+        double speed = 0;      // share of the demand; 0: not solved yet
+        SimTime since = 0;
+        SimTime end = 0;  // if no rate changes; kNever: it has not started
+        SimTime latency = 0;
         bool slowed = false;
     };
-    void link();
-    void make_host_offsets(std::span<const StepCosts> steps);
+    // What running an entity takes, side by side; a carry has successors alone.
+    struct Node {
+        std::uint32_t pred0 = 0, pred1 = 0, slot = 0;
+        std::uint32_t successors = 0;  // the first; those of the next entity follow
+    };
+    // A step of a run: views into what the run holds.
+    struct Step {
+        SimTime* time = nullptr;
+        // Predecessors not yet known, by node and by program: a node has at most four.
+        std::uint8_t* waiting = nullptr;
+        std::uint32_t* carry_waiting = nullptr;
+        const SimTime* slot_duration = nullptr;  // where node_duration is null
+        const SimTime* node_duration = nullptr;
+        const CostTable* table = nullptr;
+        const SimTime* host_offset = nullptr;
+        [[nodiscard]] SimTime duration(std::uint32_t node, std::uint32_t slot) const {
+            return node_duration != nullptr ? node_duration[node] : slot_duration[slot];
+        }
+    };
     struct Known {
         std::uint32_t step, entity;
     };
-    void satisfy(std::uint32_t step, std::uint32_t entity);  // one predecessor of it is known
+    void link();
+    void make_host_offsets(std::span<const StepCosts> steps);
     void make_ready(std::uint32_t step, std::uint32_t entity);
     void make_carry(std::uint32_t step, std::uint32_t rank);
-    void propagate();
-    void start_flow(const Event& event);
-    void end_flow(const Event& event);
-    void queue_end(ActiveFlow& active, FairShare::FlowId id);
+    void tell_successors(std::uint32_t step, std::uint32_t entity);  // that it is known
+    void queue_start(std::uint32_t step, std::uint32_t node, SimTime start, SimTime duration,
+                     const FlowTable::Flow& flow);
+    [[nodiscard]] ActiveFlow& active_flow(FairShare::FlowId id) {
+        return active_[static_cast<std::size_t>(id)];
+    }
+    void start_flow(FairShare::FlowId id, SimTime now);
+    void end_flow(FairShare::FlowId id, SimTime now);
     void retime_flows(SimTime now);
     void summarise();
 
     const CompiledSchedule& compiled_;
     const FlowTable* flows_;
     std::uint32_t nodes_, entities_;  // nodes, then one carry a program: what it hands to its next step
-    std::vector<std::uint32_t> successor_begin_, successors_, pending_, lane_begin_;
+    std::vector<Node> node_;          // by entity, and one behind the last
+    std::vector<std::uint32_t> successors_, lane_begin_;
+    std::vector<std::uint8_t> pending_;         // predecessors, by node
+    std::vector<std::uint32_t> carry_pending_;  // and by program
 
     // Of a run.
-    std::span<const StepCosts> steps_;
+    std::vector<Step> steps_;
     EventRun* out_ = nullptr;
     bool host_ = false;
-    std::vector<std::uint32_t> waiting_;  // predecessors not yet known, by step and entity
-    std::vector<Known> known_;            // whose successors have not been told yet
-    EventHeap<Event> heap_;
+    std::vector<std::uint8_t> waiting_;              // by step and node
+    std::vector<std::uint32_t> carry_waiting_;       // by step and program
+    std::vector<Known> known_;                       // whose successors have not been told yet
+    EventTree events_;                               // by flow id: its start or its end
     std::vector<std::vector<SimTime>> host_offset_;  // by table
-    std::vector<const std::vector<SimTime>*> step_offset_;
     FairShare share_{{}};
     std::vector<ActiveFlow> active_;  // by flow id
 };

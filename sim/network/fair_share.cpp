@@ -1,7 +1,6 @@
 #include "sim/network/fair_share.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include "base/check.hpp"
 
@@ -28,14 +27,15 @@ FairShare::FairShare(std::vector<double> capacities) : links_(capacities.size())
     }
 }
 
-void FairShare::mark(LinkId id) {
+// Steps of solving are inlined: many take less time than a call.
+inline void FairShare::join_component(LinkId id) {
     Link& link = at(links_, id);
-    if (link.dirty) return;
-    link.dirty = true;
-    dirty_.push_back(id);
+    if (link.in_component) return;
+    link.in_component = true;
+    component_.push_back(id);
 }
 
-FairShare::FlowId FairShare::add(std::span<const LinkId> links, double demand) {
+FairShare::FlowId FairShare::make(std::span<const LinkId> links, double demand) {
     FlowId id = static_cast<FlowId>(flows_.size());
     if (free_.empty()) {
         flows_.emplace_back();
@@ -43,106 +43,109 @@ FairShare::FlowId FairShare::add(std::span<const LinkId> links, double demand) {
         id = free_.back();
         free_.pop_back();
     }
-    Flow& flow = at(flows_, id);
-    flow.links.assign(links);
     for (const LinkId link : links) {
         TW_CHECK(has(links_, link));
         demand = std::min(demand, at(links_, link).capacity);
     }
-    flow.demand = flow.rate = demand;
+    Flow& flow = at(flows_, id);
+    flow.demand = demand;
+    flow.rate = kFresh;
+    flow.link_count = static_cast<std::uint32_t>(links.size());
+    if (links.size() <= Flow::kNear) {
+        std::copy(links.begin(), links.end(), flow.near.begin());
+    } else {
+        if (!has(far_, id)) far_.resize(flows_.size());
+        at(far_, id).assign(links.begin(), links.end());
+    }
+    return id;
+}
+
+void FairShare::start(FlowId id) {
+    TW_CHECK(has(flows_, id));
+    Flow& flow = at(flows_, id);
+    TW_CHECK(!flow.live);
     flow.live = true;
-    for (const LinkId link_id : links) {
+    for (const LinkId link_id : way(id)) {
         Link& link = at(links_, link_id);
         TW_CHECK_MSG(link.flows.empty() || link.flows.back() != id, "a flow crosses a link once");
         link.flows.push_back(id);
-        link.demand += demand;
-        if (link.crowded()) mark(link_id);
+        link.set_demand(link.demand + flow.demand);
+        if (link.crowded) join_component(link_id);
     }
     ++live_;
-    if (!flow.fresh) fresh_.push_back(id);
-    flow.fresh = true;
-    return id;
+    fresh_.push_back(id);
 }
 
 void FairShare::remove(FlowId id) {
     TW_CHECK(has(flows_, id));
     Flow& flow = at(flows_, id);
     TW_CHECK(flow.live);
-    for (const LinkId link_id : flow.links) {
+    for (const LinkId link_id : way(id)) {
         Link& link = at(links_, link_id);
-        if (link.crowded()) mark(link_id);
+        if (link.crowded) join_component(link_id);
         *std::find(link.flows.begin(), link.flows.end(), id) = link.flows.back();
         link.flows.pop_back();
-        link.demand = link.flows.empty() ? 0 : link.demand - flow.demand;
+        link.set_demand(link.flows.empty() ? 0 : link.demand - flow.demand);
     }
     flow.live = false;
-    flow.links.clear();
-    if (free_.empty() || free_.back() > id) {
-        free_.push_back(id);
-    } else {
-        free_.insert(std::lower_bound(free_.begin(), free_.end(), id, std::greater<>()), id);
-    }
+    free_.push_back(id);
     --live_;
 }
 
-void FairShare::solve() {
-    touched_.clear();
-    // The crowded links that what has changed reaches through crowded links, and all flows on them.
-    component_.assign(dirty_.begin(), dirty_.end());
-    for (const LinkId id : component_) {
-        Link& link = at(links_, id);
-        link.dirty = false;
-        link.in_component = true;
+void FairShare::solve_changes() {
+    if (!component_.empty()) fill(collect());
+    for (const FlowId id : fresh_) {  // those on no crowded link have their demand
+        const Flow& flow = at(flows_, id);
+        if (flow.live && flow.rate == kFresh) set_rate(id, flow.demand);
     }
-    dirty_.clear();
+    fresh_.clear();
+}
+
+inline void FairShare::set_rate(FlowId id, double rate) {
+    Flow& flow = at(flows_, id);
+    if (flow.rate == rate) return;
+    flow.rate = rate;
+    changed_.push_back(id);
+}
+
+// The crowded links that the component reaches through crowded links join it; all flows on its links are
+// open. The least demand of them.
+inline double FairShare::collect() {
+    double least_demand = std::numeric_limits<double>::infinity();
+    open_.clear();
     for (std::size_t i = 0; i < component_.size(); ++i) {  // grows while it is walked
-        for (const FlowId flow_id : at(links_, component_[i]).flows) {
+        Link& link = at(links_, component_[i]);
+        link.left = link.capacity;
+        link.open = static_cast<int>(link.flows.size());
+        for (const FlowId flow_id : link.flows) {
             Flow& flow = at(flows_, flow_id);
             if (flow.open) continue;
             flow.open = true;
-            touched_.push_back(flow_id);
-            for (const LinkId id : flow.links) {
-                Link& link = at(links_, id);
-                if (link.in_component || !link.crowded()) continue;
-                link.in_component = true;
-                component_.push_back(id);
-            }
+            open_.push_back(flow_id);
+            least_demand = std::min(least_demand, flow.demand);
+            for (const LinkId id : way(flow_id))
+                if (at(links_, id).crowded) join_component(id);
         }
     }
-    for (const FlowId id : fresh_) {
-        Flow& flow = at(flows_, id);
-        flow.fresh = false;
-        if (flow.live && !flow.open) touched_.push_back(id);  // on no crowded link: it has its demand
-    }
-    fresh_.clear();
-    if (!component_.empty()) fill();
-    if (touched_.size() > 1) std::sort(touched_.begin(), touched_.end());
+    return least_demand;
 }
 
-// One crowded link alone: its flows share it evenly, where none asks for less than its share.
-bool FairShare::fill_link(Link& link) {
-    const double level = link.capacity / static_cast<double>(link.flows.size());
-    for (const FlowId id : link.flows)
-        if (at(flows_, id).demand < level) return false;
-    for (const FlowId id : link.flows) {
-        at(flows_, id).rate = level;
-        at(flows_, id).open = false;
+// An open flow has its rate.
+inline void FairShare::stop(FlowId id, double level) {
+    at(flows_, id).open = false;
+    set_rate(id, level);
+    for (const LinkId link_id : way(id)) {  // those outside of the component do not mind
+        Link& link = at(links_, link_id);
+        link.left -= level;
+        --link.open;
     }
-    link.in_component = false;
-    return true;
 }
 
-void FairShare::fill() {
-    if (component_.size() == 1 && fill_link(at(links_, component_.front()))) return;
-    open_.clear();
-    for (const FlowId id : touched_)
-        if (at(flows_, id).open) open_.push_back(id);
-    for (const LinkId id : component_) {
-        Link& link = at(links_, id);
-        link.left = link.capacity;
-        link.open = static_cast<int>(link.flows.size());
-    }
-    while (!open_.empty()) {
+// Raises the level of all open flows until a link is full or a demand met, and again without the flows that
+// stop there. Levels are compared without a tolerance, so that the order of flows and links does not matter.
+inline void FairShare::fill(double least_demand) {
+    std::size_t open = open_.size();
+    while (open > 0) {
         double level = std::numeric_limits<double>::infinity();
         for (const LinkId id : component_) {
             Link& link = at(links_, id);
@@ -150,35 +153,30 @@ void FairShare::fill() {
             link.level = std::max(link.left, 0.0) / link.open;
             level = std::min(level, link.level);
         }
-        for (const FlowId id : open_)
-            level = std::min(level, at(flows_, id).demand);
-        // Every flow that this level stops; compared without a tolerance, so that the order of flows does not
-        // matter.
-        const auto stops = [&](const Flow& flow) {
-            if (flow.demand <= level) return true;
-            return std::any_of(flow.links.begin(), flow.links.end(), [&](LinkId id) {
-                const Link& link = at(links_, id);
-                return link.in_component && link.level <= level;
-            });
-        };
-        stopped_.clear();
-        for (const FlowId id : open_)
-            if (stops(at(flows_, id))) stopped_.push_back(id);
-        for (const FlowId id : stopped_) {
-            Flow& flow = at(flows_, id);
-            flow.rate = level;
-            flow.open = false;
-            for (const LinkId link_id : flow.links) {
-                Link& link = at(links_, link_id);
-                if (!link.in_component) continue;
-                link.left -= level;
-                --link.open;
-            }
+        if (least_demand <= level) {  // of an open flow?
+            std::erase_if(open_, [&](FlowId id) { return !at(flows_, id).open; });
+            least_demand = std::numeric_limits<double>::infinity();
+            for (const FlowId id : open_)
+                least_demand = std::min(least_demand, at(flows_, id).demand);
+            level = std::min(level, least_demand);
         }
-        std::erase_if(open_, [&](FlowId id) { return !at(flows_, id).open; });
+        const auto stop_at_level = [&](FlowId id) {
+            stop(id, level);
+            --open;
+        };
+        for (const LinkId link_id : component_) {
+            const Link& link = at(links_, link_id);
+            if (link.open == 0 || link.level > level) continue;
+            for (const FlowId id : link.flows)
+                if (at(flows_, id).open) stop_at_level(id);
+        }
+        if (least_demand > level) continue;
+        for (const FlowId id : open_)
+            if (at(flows_, id).open && at(flows_, id).demand <= level) stop_at_level(id);
     }
     for (const LinkId id : component_)
         at(links_, id).in_component = false;
+    component_.clear();
 }
 
 double FairShare::rate(FlowId id) {

@@ -7,8 +7,8 @@
 // While no link is crowded, adding and removing a flow costs a few nanoseconds a link.
 #pragma once
 
-#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
@@ -24,18 +24,27 @@ class FairShare {
     explicit FairShare(std::vector<double> capacities);
 
     // A flow over these links (each at most once; none: limited by its demand alone), at most `demand` bytes
-    // per second. Ids of removed flows are used again, the lowest first.
-    FlowId add(std::span<const LinkId> links, double demand = std::numeric_limits<double>::infinity());
-    void remove(FlowId flow);
+    // per second. Ids of removed flows are used again, the last removed first.
+    FlowId add(std::span<const LinkId> links, double demand = std::numeric_limits<double>::infinity()) {
+        const FlowId flow = make(links, demand);
+        start(flow);
+        return flow;
+    }
+    // The same in two steps: a flow that is made loads nothing until it starts.
+    FlowId make(std::span<const LinkId> links, double demand);
+    void start(FlowId flow);
+    void remove(FlowId flow);  // one that has started
 
     // Bytes per second; solves what has changed since the last call.
     double rate(FlowId flow);
     // Sum of the rates over a link.
     double load(LinkId link);
-    // Flows that the last solve looked at, ascending: the only ones whose rates may have changed since the
-    // solve before.
-    [[nodiscard]] std::span<const FlowId> touched() const { return touched_; }
-    void solve();
+    // Flows whose rates the last solve changed, those added before it among them; in no order.
+    [[nodiscard]] std::span<const FlowId> changed() const { return changed_; }
+    void solve() {
+        changed_.clear();
+        if (!component_.empty() || !fresh_.empty()) solve_changes();
+    }
     // As rate(), where nothing has changed since the last solve().
     [[nodiscard]] double solved_rate(FlowId flow) const {
         return flows_[static_cast<std::size_t>(flow)].rate;
@@ -45,64 +54,56 @@ class FairShare {
     [[nodiscard]] int links() const { return static_cast<int>(links_.size()); }
 
   private:
-    struct Link {
+    // A link, and a flow with its way, are a cache line each: solving hops among them.
+    struct alignas(64) Link {
         double capacity = 0;
-        double demand = 0;          // sum over its flows
-        std::vector<FlowId> flows;  // in no order
-        bool dirty = false;
-        // While solving:
-        double left = 0;
+        double demand = 0;  // sum over its flows
+        // Of a component:
+        double left = 0;   // of the capacity, without the flows that have stopped
+        double level = 0;  // rate of its open flows, were it the next to be full
         int open = 0;
-        double level = 0;  // of its open flows, were it the next to be full
-        bool in_component = false;
-        [[nodiscard]] bool crowded() const { return demand > capacity * (1 + kSlack); }
-    };
-    // A flow crosses few links: beside the flow itself they are nearer than in an allocation of their own.
-    class Route {
-      public:
-        void assign(std::span<const LinkId> links) {
-            size_ = links.size();
-            if (size_ <= near_.size()) {
-                std::copy(links.begin(), links.end(), near_.begin());
-            } else {
-                far_.assign(links.begin(), links.end());
-            }
+        bool in_component = false;  // or to be in the next one
+        bool crowded = false;       // its flows would have more than its capacity
+        std::vector<FlowId> flows;  // in no order
+        void set_demand(double sum) {
+            demand = sum;
+            crowded = demand > capacity * (1 + kSlack);
         }
-        void clear() { size_ = 0; }
-        [[nodiscard]] const LinkId* begin() const {
-            return size_ <= near_.size() ? near_.data() : far_.data();
-        }
-        [[nodiscard]] const LinkId* end() const { return begin() + size_; }
-
-      private:
-        std::size_t size_ = 0;
-        std::array<LinkId, 4> near_{};
-        std::vector<LinkId> far_;
     };
-    struct Flow {
-        Route links;
-        double demand = 0;  // no more than its narrowest link takes
-        double rate = 0;
+    struct alignas(64) Flow {
+        static constexpr std::uint32_t kNear = 10;  // links of a longer way are in far_
+        double demand = 0;                          // no more than its narrowest link takes
+        double rate = 0;                            // kFresh until it is solved
+        std::uint32_t link_count = 0;
         bool live = false;
-        bool fresh = false;  // added since the last solve
-        bool open = false;
+        bool open = false;  // in a component and not stopped yet
+        std::array<LinkId, kNear> near{};
     };
     static constexpr double kSlack = 1e-12;  // rounding of sums of demands
+    static constexpr double kFresh = -1;
 
-    void mark(LinkId id);
-    void fill();
-    bool fill_link(Link& link);
+    [[nodiscard]] std::span<const LinkId> way(FlowId id) const {
+        const Flow& flow = flows_[static_cast<std::size_t>(id)];
+        return {flow.link_count <= Flow::kNear ? flow.near.data() : far_[static_cast<std::size_t>(id)].data(),
+                flow.link_count};
+    }
+    void join_component(LinkId id);
+    void set_rate(FlowId id, double rate);
+    void stop(FlowId id, double level);
+    void solve_changes();
+    double collect();
+    void fill(double least_demand);
 
     std::vector<Link> links_;
     std::vector<Flow> flows_;
-    std::vector<FlowId> free_;  // descending
-    std::vector<LinkId> dirty_;
-    std::vector<FlowId> fresh_;
-    std::vector<FlowId> touched_;
+    std::vector<std::vector<LinkId>> far_;  // by flow, as far as there are long ways
+    std::vector<FlowId> free_;
+    std::vector<FlowId> fresh_;  // added since the last solve; some are gone again
+    std::vector<FlowId> changed_;
     int live_ = 0;
-    // Scratch of solve().
+    // What has to be solved again: links, at first those that flows joined or left; then all flows on them.
     std::vector<LinkId> component_;
-    std::vector<FlowId> open_, stopped_;
+    std::vector<FlowId> open_;
 };
 
 }  // namespace tw

@@ -61,9 +61,23 @@ TEST(FairShare, RemovingAFlowReturnsItsRate) {
     EXPECT_DOUBLE_EQ(share.rate(b), 4);
 }
 
+TEST(FairShare, AFlowThatHasNotStartedLoadsNothing) {
+    FairShare share({8});
+    const int a = add(share, {0});
+    const int later = share.make(std::vector<int>{0}, kFree);
+    EXPECT_DOUBLE_EQ(share.rate(a), 8);
+    EXPECT_EQ(share.flows(), 1);
+    share.start(later);
+    EXPECT_DOUBLE_EQ(share.rate(a), 4);
+    EXPECT_DOUBLE_EQ(share.rate(later), 4);
+    EXPECT_DOUBLE_EQ(share.load(0), 8);
+    const int waiting = share.make(std::vector<int>{0}, kFree);
+    EXPECT_NE(add(share, {0}), waiting);  // its id is its own
+}
+
 TEST(FairShare, AFlowMayCrossManyLinks) {
-    FairShare share({6, 6, 6, 6, 2, 6});
-    const int across = add(share, {0, 1, 2, 3, 4, 5});
+    FairShare share({6, 6, 6, 6, 2, 6, 6, 6, 6, 6, 6, 6});
+    const int across = add(share, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
     const int first = add(share, {0});
     EXPECT_DOUBLE_EQ(share.rate(across), 2);
     EXPECT_DOUBLE_EQ(share.rate(first), 4);
@@ -75,16 +89,28 @@ TEST(FairShare, AFlowMayCrossManyLinks) {
     EXPECT_DOUBLE_EQ(share.load(3), 0);
 }
 
-TEST(FairShare, OnlyTheConnectedFlowsAreSolvedAgain) {
+TEST(FairShare, NamesTheFlowsWhoseRatesChange) {
     FairShare share({1, 1, 1});
+    const auto changed = [&] {
+        share.solve();
+        std::vector<int> flows(share.changed().begin(), share.changed().end());
+        std::sort(flows.begin(), flows.end());
+        return flows;
+    };
     const int a = add(share, {0, 1});
     const int b = add(share, {1});
     const int apart = add(share, {2});
-    share.solve();
+    EXPECT_EQ(changed(), (std::vector<int>{a, b, apart}));
     const int c = add(share, {0});
-    share.solve();
-    EXPECT_EQ(std::vector<int>(share.touched().begin(), share.touched().end()), (std::vector<int>{a, b, c}));
+    EXPECT_EQ(changed(), std::vector<int>{c});  // half a link each, as before
+    const int d = add(share, {0});
+    EXPECT_EQ(changed(), (std::vector<int>{a, b, c, d}));
     EXPECT_DOUBLE_EQ(share.rate(apart), 1);
+    EXPECT_EQ(changed(), std::vector<int>{});
+    share.remove(add(share, {0}));  // gone before it was solved
+    EXPECT_EQ(changed(), std::vector<int>{});
+    share.remove(d);
+    EXPECT_EQ(changed(), (std::vector<int>{a, b, c}));
 }
 
 // On random instances: no link above its capacity, no flow above its demand, and every flow is stopped by its
