@@ -10,6 +10,7 @@ namespace tw::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
+constexpr unsigned kRowThreads = 512;  // of a row as long as a vocabulary
 
 template <class T>
 TW_KERNEL embedding_kernel(const std::int32_t* tokens, const T* table, std::int64_t vocabulary,
@@ -138,12 +139,43 @@ TW_KERNEL sums_kernel(const T* x, std::int64_t ld, std::int64_t cols, const std:
     picked[r] = targets[r] >= 0 && target >= 0 && target < cols ? to_float(row[target]) : 0.0F;
 }
 
+// Both in one pass over the row: a thread keeps the largest of what it has seen and the sum below it
+// (Milakov and Gimelshein 2018, algorithm 3).
 template <class T>
-TW_KERNEL softmax_grad_kernel(T* x, std::int64_t ld, std::int64_t cols, const std::int32_t* targets,
-                              std::int64_t first_token, const float* max, const float* sums, float scale,
-                              bool wide_all) {
+TW_KERNEL statistics_kernel(const T* x, std::int64_t ld, std::int64_t cols, const std::int32_t* targets,
+                            std::int64_t first_token, float* max, float* sums, float* picked, bool wide_all) {
+    TW_SHARED float scratch[32];
     const std::int64_t r = blockIdx.x;
-    T* row = x + r * ld;
+    const T* row = x + r * ld;
+    float largest = -INFINITY, sum = 0;
+    for (std::int64_t c = static_cast<std::int64_t>(threadIdx.x) * kPack; c < cols; c += blockDim.x * kPack) {
+        float v[kPack];
+        load_pack(row + c, cols - c, wide_all, v, -INFINITY);
+        float higher = largest;
+        for (int i = 0; i < kPack; ++i)
+            higher = fmaxf(higher, v[i]);
+        if (higher == -INFINITY) continue;  // infinities less infinities are no numbers
+        sum *= __expf(largest - higher);
+        largest = higher;
+        for (int i = 0; i < kPack; ++i)
+            sum += __expf(v[i] - largest);
+    }
+    const float top = block_max(largest, scratch);
+    sum = block_sum(largest == -INFINITY ? 0.0F : sum * __expf(largest - top), scratch);
+    if (threadIdx.x != 0) return;
+    max[r] = top;
+    sums[r] = sum;
+    const std::int64_t target = targets[r] - first_token;
+    picked[r] = targets[r] >= 0 && target >= 0 && target < cols ? to_float(row[target]) : 0.0F;
+}
+
+template <class G, class T>
+TW_KERNEL softmax_grad_kernel(G* gradient, const T* x, std::int64_t ld, std::int64_t cols,
+                              const std::int32_t* targets, std::int64_t first_token, const float* max,
+                              const float* sums, float scale, bool wide_all) {
+    const std::int64_t r = blockIdx.x;
+    const T* row = x + r * ld;
+    G* out = gradient + r * ld;
     const bool counts = targets[r] >= 0;
     const float factor = counts ? scale / sums[r] : 0.0F;
     const std::int64_t target = counts ? targets[r] - first_token : -1;
@@ -155,7 +187,7 @@ TW_KERNEL softmax_grad_kernel(T* x, std::int64_t ld, std::int64_t cols, const st
             v[i] = inside ? __expf(v[i] - max[r]) * factor : 0.0F;
             if (inside && c + i == target) v[i] -= scale;
         }
-        store_pack(row + c, ld - c, wide_all, v);
+        store_pack(out + c, ld - c, wide_all, v);
     }
 }
 
@@ -314,6 +346,19 @@ void CudaBackend::softmax_sums(const Tensor& logits, std::int64_t columns, const
     });
 }
 
+void CudaBackend::softmax_statistics(const Tensor& logits, std::int64_t columns, const Tensor& targets,
+                                     std::int64_t first_token, const Tensor& max, const Tensor& sum,
+                                     const Tensor& picked) {
+    const MatrixView x = MatrixView::of(logits);
+    if (x.rows == 0) return;
+    typed(x.dtype, [&](auto t) {
+        using T = decltype(t);
+        launch("softmax_statistics", statistics_kernel<T>, rows_grid(x.rows), kRowThreads, 0, stream_,
+               static_cast<const T*>(x.data), x.cols, columns, targets.as<std::int32_t>(), first_token,
+               max.as<float>(), sum.as<float>(), picked.as<float>(), wide(x));
+    });
+}
+
 double CudaBackend::cross_entropy_sum(const Tensor& targets, const Tensor& max, const Tensor& sum,
                                       const Tensor& picked, std::int64_t* count) {
     const Buffer out = allocate(2 * sizeof(double), MemoryUse::Temporaries);
@@ -326,16 +371,22 @@ double CudaBackend::cross_entropy_sum(const Tensor& targets, const Tensor& max, 
     return result[0];
 }
 
-void CudaBackend::cross_entropy_backward(const Tensor& logits, std::int64_t columns, const Tensor& targets,
-                                         std::int64_t first_token, const Tensor& max, const Tensor& sum,
-                                         double scale) {
+void CudaBackend::cross_entropy_backward_into(const Tensor& gradient, const Tensor& logits,
+                                              std::int64_t columns, const Tensor& targets,
+                                              std::int64_t first_token, const Tensor& max, const Tensor& sum,
+                                              double scale) {
     const MatrixView x = MatrixView::of(logits);
+    TW_CHECK(gradient.elements() == logits.elements());
     if (x.rows == 0) return;
-    typed(x.dtype, [&](auto t) {
-        using T = decltype(t);
-        launch("softmax_grad", softmax_grad_kernel<T>, rows_grid(x.rows), kThreads, 0, stream_,
-               static_cast<T*>(x.data), x.cols, columns, targets.as<std::int32_t>(), first_token,
-               max.as<float>(), sum.as<float>(), static_cast<float>(scale), wide(x));
+    typed(x.dtype, [&](auto tx) {
+        using T = decltype(tx);
+        typed(gradient.dtype, [&](auto tg) {
+            using G = decltype(tg);
+            launch("softmax_grad", softmax_grad_kernel<G, T>, rows_grid(x.rows), kRowThreads, 0, stream_,
+                   static_cast<G*>(gradient.data), static_cast<const T*>(x.data), x.cols, columns,
+                   targets.as<std::int32_t>(), first_token, max.as<float>(), sum.as<float>(),
+                   static_cast<float>(scale), wide(x) && wide(gradient.data));
+        });
     });
 }
 
