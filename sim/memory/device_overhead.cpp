@@ -40,20 +40,23 @@ class Communicators {
 };
 
 // Ours (real_exec/runtime/groups.cpp): every group that the plan uses is a communicator of its own, whatever
-// its size; a pipeline's neighbours have one for each direction beside the group's.
+// its size; a pipeline's neighbours have one for each direction and the whole of it none; nor have replicas
+// that keep shards in parts of them.
 void add_of_executor(const ParallelPlan& plan, Communicators& all) {
     const DeviceMesh& m = plan.mesh;
-    for (const int size : {m.devices(), m.tp, m.cp, m.ep, m.pp})
+    for (const int size : {m.devices(), m.tp, m.cp, m.ep})
         all.add(size);
     all.add(2, 2 * std::min(m.pp - 1, 2));
-    // Replicas and the parts that a shard cuts them into; once more for traffic layer by layer.
+    // Replicas or the parts that a shard cuts them into; once more for traffic layer by layer.
     const int times = plan.zero_stage > 1 ? 2 : 1;
     const auto replicas = [&](int size) {
-        all.add(size, times);
-        const int part = plan.zero_shard > 0 ? std::min(plan.zero_shard, size) : size;
-        if (part == size) return;
-        all.add(part, times);
-        all.add(size / part, times);
+        const bool cut = plan.zero_stage > 0 && plan.zero_shard > 0 && plan.zero_shard < size;
+        if (!cut) {
+            all.add(size, times);
+            return;
+        }
+        all.add(plan.zero_shard, times);
+        all.add(size / plan.zero_shard, times);
     };
     replicas(m.dp * m.cp);
     if (m.ep > 1) replicas(m.expert_dp());
