@@ -26,6 +26,18 @@ std::vector<Route> routes_of(const Schedule& schedule) {
     return routes;
 }
 
+// By Schedule::groups: whether an instruction sums over it. The norm of a step, whose ranks are a group of
+// the schedule too, is the world's (Groups::norm).
+std::vector<char> summed_groups(const Schedule& schedule) {
+    std::vector<char> summed(schedule.groups.size(), 0);
+    for (const RankProgram& program : schedule.programs) {
+        for (const Instruction& in : program.instructions) {
+            if (in.opcode == Opcode::AllReduce) summed[in.group] = 1;
+        }
+    }
+    return summed;
+}
+
 }  // namespace
 
 Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, const Schedule& schedule,
@@ -75,9 +87,11 @@ Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, co
         make(groups.stage_dp[s], "stage replicas", layout.across(ranks, true));
     }
     groups.across.resize(schedule.groups.size());
+    const std::vector<char> summed = summed_groups(schedule);
     for (std::size_t g = 1; g < schedule.groups.size(); ++g) {
         const std::vector<std::uint16_t>& ranks = schedule.groups[g];
         if (schedule.boundary == StepBoundary::None) continue;  // replicas, above
+        if (summed[g] == 0) continue;
         if (std::find(ranks.begin(), ranks.end(), layout.pipeline_rank) == ranks.end()) continue;
         make(groups.across[g], "tied embeddings", layout.across(ranks, false));
     }

@@ -105,6 +105,9 @@ TEST(Groups, OfAPipeline) {
     EXPECT_EQ(made.for_messages, (Names{"pp"}));
     EXPECT_EQ(made.routes,
               (std::vector<std::pair<int, int>>{{0, 1}, {1, 0}, {1, 2}, {2, 1}, {2, 3}, {3, 2}}));
+    setup.family = Family::Gpt;
+    setup.tied = true;
+    EXPECT_EQ(make(setup, {}).names, (Names{"tied embeddings", "world"}));
 }
 
 // Replicas that step by themselves have norms of their own.
