@@ -169,6 +169,7 @@ TEST(DeviceOverhead, TheExecutorsCommunicators) {
     EXPECT_NEAR(mib(), 688 + 688 + 544 + 4 * 544, 1e-6);  // all, tp, dp, neighbours both ways
     plan.mesh.pp = 2;
     EXPECT_NEAR(mib(), 688 + 688 + 544 + 2 * 544, 1e-6);
+    EXPECT_NEAR((device_overhead(plan, a100, true) - alone) / kMiB, 688 + 688 + 544 + 3 * 544, 1e-6);
 }
 
 TEST(DeviceOverhead, ContextsAndCommunicators) {
