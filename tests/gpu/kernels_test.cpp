@@ -186,6 +186,17 @@ TEST_P(Kernels, CrossEntropy) {
     expect_same(logits, tolerance(t), "gradient");
 }
 
+// Text whose rows are nearly all of one token, and more columns than a block sums.
+TEST_P(Kernels, EmbeddingGradientOfAFrequentToken) {
+    const DType t = GetParam();
+    const std::int64_t rows = 700, cols = 300, vocabulary = 40;
+    const Both tokens =
+        integers({rows}, [](std::size_t i) { return i % 13 == 0 ? static_cast<std::int32_t>(i % 45) : 7; });
+    const Both dy = random(t, {rows, cols}), dtable = random(DType::F32, {vocabulary, cols});
+    on_both([&](Backend& b, int s) { b.embedding_backward(tokens[s], dy[s], 0, dtable[s]); });
+    expect_same(dtable, 1e-5, "gradient of the table");
+}
+
 // What a head does: maxima and sums in one pass, the gradient at once in the activations' type.
 TEST_P(Kernels, CrossEntropyOfAHead) {
     const DType t = GetParam();

@@ -169,14 +169,23 @@ TW_KERNEL column_kernel(Rows<T> x, std::int64_t rows, std::int64_t cols, std::in
         sum += to_float(x.data[r * x.ld + col]);
     partials[static_cast<std::int64_t>(blockIdx.y) * cols + col] = sum;
 }
+// 32 columns a block: every kAddWarps-th piece a warp, then the warps in their order. One thread a column
+// would wait for memory once for every few pieces, with most of the device idle.
+constexpr unsigned kAddWarps = 16;
 template <class T>
 TW_KERNEL add_columns_kernel(const float* partials, std::int64_t pieces, std::int64_t stride,
                              std::int64_t cols, T* sum) {
-    const std::int64_t col = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (col >= cols) return;
+    TW_SHARED float totals[kAddWarps][32];
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const std::int64_t col = static_cast<std::int64_t>(blockIdx.x) * 32 + lane;
     float total = 0;
-    for (std::int64_t p = 0; p < pieces; ++p)
+    for (std::int64_t p = warp; col < cols && p < pieces; p += kAddWarps)
         total += partials[p * stride + col];
+    totals[warp][lane] = total;
+    __syncthreads();
+    if (warp != 0 || col >= cols) return;
+    for (unsigned w = 1; w < kAddWarps; ++w)
+        total += totals[w][lane];
     sum[col] = from_float<T>(to_float(sum[col]) + total);
 }
 
@@ -416,11 +425,11 @@ void CudaBackend::column_sum(const MatrixView& x, const Tensor& sum) {
     add_columns(buffer.view(DType::F32, {pieces, x.cols}), pieces, sum);
 }
 
-// sum[j] += partials[0][j] + partials[1][j] + ..., in that order. Rows of partials may be longer than sum.
+// sum[j] += partials[0][j] + partials[1][j] + ..., in one order. Rows of partials may be longer than sum.
 void CudaBackend::add_columns(const Tensor& partials, std::int64_t pieces, const Tensor& sum) {
     typed(sum.dtype, [&](auto t) {
         using T = decltype(t);
-        launch("add_columns", add_columns_kernel<T>, Grid{blocks_for(sum.elements(), kThreads)}, kThreads, 0,
+        launch("add_columns", add_columns_kernel<T>, Grid{blocks_for(sum.elements(), 32)}, 32 * kAddWarps, 0,
                stream_, partials.as<float>(), pieces, MatrixView::of(partials).cols, sum.elements(),
                static_cast<T*>(sum.data));
     });

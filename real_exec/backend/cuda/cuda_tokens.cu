@@ -22,45 +22,85 @@ TW_KERNEL embedding_kernel(const std::int32_t* tokens, const T* table, std::int6
         y[row * cols + c] = here ? table[token * cols + c] : T{};
 }
 
-constexpr int kListed = 1024;  // rows that a block lists before it adds them
-
-// A block owns `ids` rows of the table and kThreads of their columns. It reads all tokens, lists the rows of
-// its own in order, and adds them in that order: no atomics, the same sum every time.
-template <class G, class T>
-TW_KERNEL embedding_grad_kernel(const std::int32_t* tokens, std::int64_t rows, const G* dy,
-                                std::int64_t first_token, std::int64_t vocabulary, std::int64_t ids,
-                                T* dtable, std::int64_t cols) {
-    TW_SHARED std::int32_t listed[kListed];
-    TW_SHARED std::int32_t warp_counts[32];
-    const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * ids;
-    const std::int64_t first = first_token + begin;
-    const std::int64_t end = first_token + (begin + ids < vocabulary ? begin + ids : vocabulary);
-    const std::int64_t col = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    int count = 0;
-    for (std::int64_t at = 0; at < rows; at += blockDim.x) {
-        const std::int64_t row = at + threadIdx.x;
-        const bool own = row < rows && tokens[row] >= first && tokens[row] < end;
-        const unsigned votes = __ballot_sync(kAllLanes, own);
-        if (lane == 0) warp_counts[warp] = __popc(votes);
+// Rows in the order of their tokens, those of one token as they come: a row's place is the number of rows
+// that go before it. n^2 comparisons of integers take less time than a few reads of rows do.
+constexpr int kSortThreads = 256;
+constexpr std::int64_t kSortedRows = 65536;  // at a time
+TW_KERNEL sort_kernel(const std::int32_t* tokens, int n, std::int32_t* sorted_tokens,
+                      std::int32_t* sorted_rows) {
+    constexpr int kTile = kSortThreads / 4;
+    TW_SHARED Quad tile[kTile];
+    const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    const std::int32_t own = row < n ? tokens[row] : 0;
+    int before = 0;
+    for (int begin = 0; begin < n; begin += kSortThreads) {
+        const int at = begin + static_cast<int>(threadIdx.x);
+        reinterpret_cast<std::int32_t*>(tile)[threadIdx.x] = at < n ? tokens[at] : 0x7fffffff;
         __syncthreads();
-        int before = count;
-        for (unsigned w = 0; w < warp; ++w)
-            before += warp_counts[w];
-        if (own) listed[before + __popc(votes & ((1U << lane) - 1))] = static_cast<std::int32_t>(row);
-        for (unsigned w = 0; w < blockDim.x / 32; ++w)
-            count += warp_counts[w];
-        __syncthreads();
-        const bool last = at + blockDim.x >= rows;
-        if (!last && count + static_cast<int>(blockDim.x) <= kListed) continue;
-        for (int i = 0; col < cols && i < count; ++i) {
-            const std::int64_t from = listed[i];
-            T* to = dtable + (tokens[from] - first_token) * cols + col;
-            *to = from_float<T>(to_float(*to) + to_float(dy[from * cols + col]));
+        const bool same_block = begin == static_cast<int>(blockIdx.x) * kSortThreads;
+        // Equal tokens of earlier rows go before this one.
+        const std::int32_t limit = begin < static_cast<int>(blockIdx.x) * kSortThreads ? own + 1 : own;
+        int counts[4] = {};
+        for (int i = 0; i < kTile; ++i) {
+            const Quad four = tile[i];
+            TW_UNROLL
+            for (int j = 0; j < 4; ++j)
+                counts[j] += static_cast<std::int32_t>(four.words[j]) < limit ? 1 : 0;
         }
-        count = 0;
+        before += counts[0] + counts[1] + counts[2] + counts[3];
+        for (int i = 0; same_block && i < static_cast<int>(threadIdx.x); ++i)
+            before += reinterpret_cast<const std::int32_t*>(tile)[i] == own ? 1 : 0;
         __syncthreads();
     }
+    if (row >= n) return;
+    sorted_tokens[before] = own;
+    sorted_rows[before] = row;
+}
+
+constexpr int kSumWarps = 16;
+constexpr int kSumColumns = 32 * kPack;
+
+// The block of a token's first place sums its rows, every kSumWarps-th a warp, then the warps in their order:
+// no atomics, the same sum every time.
+template <class G, class T>
+TW_KERNEL embedding_grad_kernel(const std::int32_t* sorted_tokens, const std::int32_t* sorted_rows, int n,
+                                const G* dy, std::int64_t first_token, std::int64_t vocabulary, T* dtable,
+                                std::int64_t cols, bool wide_dy) {
+    TW_SHARED float sums[kSumWarps][kSumColumns];
+    const int begin = static_cast<int>(blockIdx.x);
+    const std::int32_t own = sorted_tokens[begin];
+    const std::int64_t token = own - first_token;
+    if (token < 0 || token >= vocabulary) return;
+    if (begin > 0 && sorted_tokens[begin - 1] == own) return;
+    int end = n;  // of the token's places
+    for (int low = begin + 1; low < end;) {
+        const int middle = low + (end - low) / 2;
+        if (sorted_tokens[middle] == own) {
+            low = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+    const std::int64_t first_col = static_cast<std::int64_t>(blockIdx.y) * kSumColumns;
+    const std::int64_t col = first_col + lane * kPack;
+    float own_sums[kPack] = {};
+    for (int place = begin + warp; col < cols && place < end; place += kSumWarps) {
+        float v[kPack];
+        load_pack(dy + sorted_rows[place] * cols + col, cols - col, wide_dy, v);
+        for (int i = 0; i < kPack; ++i)
+            own_sums[i] += v[i];
+    }
+    for (int i = 0; i < kPack; ++i)
+        sums[warp][lane * kPack + i] = own_sums[i];
+    __syncthreads();
+    const int at = static_cast<int>(threadIdx.x);
+    if (at >= kSumColumns || first_col + at >= cols) return;
+    float total = 0;
+    for (int w = 0; w < kSumWarps; ++w)
+        total += sums[w][at];
+    T* to = dtable + token * cols + first_col + at;
+    *to = from_float<T>(to_float(*to) + total);
 }
 
 template <class X, class T>
@@ -248,17 +288,26 @@ void CudaBackend::embedding_backward(const Tensor& tokens, const Tensor& dy, std
                                      const Tensor& dtable) {
     const MatrixView rows = MatrixView::of(dtable);
     if (tokens.elements() == 0) return;
-    const std::int64_t ids = std::clamp<std::int64_t>(rows.rows / 1024, 1, 64);
-    const Grid grid{blocks_for(rows.rows, ids), blocks_for(rows.cols, kThreads)};
-    typed(dy.dtype, [&](auto tg) {
-        using G = decltype(tg);
-        typed(dtable.dtype, [&](auto tt) {
-            using T = decltype(tt);
-            launch("embedding_grad", embedding_grad_kernel<G, T>, grid, kThreads, 0, stream_,
-                   tokens.as<std::int32_t>(), tokens.elements(), typed_data<const G>(dy), first_token,
-                   rows.rows, ids, typed_data<T>(dtable), rows.cols);
+    const std::int64_t most = std::min(tokens.elements(), kSortedRows);
+    const Buffer buffer = allocate(DType::I32, {2, most}, MemoryUse::Temporaries);
+    auto* sorted_tokens = static_cast<std::int32_t*>(buffer.data());
+    std::int32_t* sorted_rows = sorted_tokens + most;
+    for (std::int64_t begin = 0; begin < tokens.elements(); begin += most) {
+        const std::int64_t n = std::min(most, tokens.elements() - begin);
+        launch("embedding_sort", sort_kernel, Grid{blocks_for(n, kSortThreads)}, kSortThreads, 0, stream_,
+               tokens.as<std::int32_t>() + begin, static_cast<int>(n), sorted_tokens, sorted_rows);
+        typed(dy.dtype, [&](auto tg) {
+            using G = decltype(tg);
+            typed(dtable.dtype, [&](auto tt) {
+                using T = decltype(tt);
+                launch("embedding_grad", embedding_grad_kernel<G, T>,
+                       Grid{static_cast<unsigned>(n), blocks_for(rows.cols, kSumColumns)}, 32 * kSumWarps, 0,
+                       stream_, sorted_tokens, sorted_rows, static_cast<int>(n),
+                       typed_data<const G>(dy) + begin * rows.cols, first_token, rows.rows,
+                       typed_data<T>(dtable), rows.cols, wide(dy.data) && rows.cols % kPack == 0);
+            });
         });
-    });
+    }
 }
 
 void CudaBackend::position_add(const Tensor& table, std::int64_t seq_len, std::int64_t first_row,
