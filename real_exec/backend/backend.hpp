@@ -180,7 +180,7 @@ class Backend {
     virtual void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,
                                    const Tensor& y) = 0;
     virtual void embedding_backward(const Tensor& tokens, const Tensor& dy, std::int64_t first_token,
-                                    const Tensor& dtable) = 0;  // adds, in the order of rows
+                                    const Tensor& dtable) = 0;  // adds, in one order
     // y[row] += table[(first_row + row) % seq_len + offset].
     virtual void position_add(const Tensor& table, std::int64_t seq_len, std::int64_t first_row,
                               std::int64_t offset, const Tensor& y) = 0;

@@ -56,11 +56,19 @@ TW_KERNEL squares_kernel(const T* x, bool wide_x, std::int64_t n, double* partia
     const float total = block_sum(sum, scratch);
     if (threadIdx.x == 0) partials[blockIdx.x] = static_cast<double>(total);
 }
+// One block; in one order.
 TW_KERNEL total_kernel(const double* partials, int count, double* total) {
+    TW_SHARED double sums[kThreads];
     double sum = 0;
-    for (int i = 0; i < count; ++i)
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(kThreads))
         sum += partials[i];
-    *total = sum;
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) *total = sums[0];
 }
 // *bad: 1 where an element is not finite, else as it was.
 template <class T>
@@ -334,7 +342,8 @@ double CudaBackend::sum_squares(const Tensor& x) {
         launch("sum_squares", squares_kernel<T>, Grid{blocks}, kThreads, 0, stream_,
                static_cast<const T*>(x.data), wide(x.data), n, p);
     });
-    launch("sum_squares", total_kernel, Grid{1}, 1, 0, stream_, p, static_cast<int>(blocks), p + blocks);
+    launch("sum_squares", total_kernel, Grid{1}, kThreads, 0, stream_, p, static_cast<int>(blocks),
+           p + blocks);
     cuda::copy_to_host(host_word_, p + blocks, sizeof(double), stream_);
     return *static_cast<double*>(host_word_);
 }

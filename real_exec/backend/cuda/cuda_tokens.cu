@@ -128,20 +128,20 @@ TW_KERNEL position_grad_kernel(const G* dy, std::int64_t rows, std::int64_t seq_
     }
 }
 
+// A block a row: divisions of 64 bits for every pair would take longer than its memory does.
 template <class T>
-TW_KERNEL rope_kernel(T* x, std::int64_t ld, std::int64_t rows, std::int64_t heads, std::int64_t half,
-                      std::int64_t seq_len, const float* cosines, const float* sines, float sign) {
-    const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (index >= rows * heads * half) return;
-    const std::int64_t i = index % half;
-    const std::int64_t head = index / half % heads;
-    const std::int64_t row = index / half / heads;
-    T* low = x + row * ld + head * 2 * half + i;
-    const std::int64_t at = row % seq_len * half + i;
-    const float a = to_float(low[0]), b = to_float(low[half]);
-    const float c = cosines[at], s = sign * sines[at];
-    low[0] = from_float<T>(a * c - b * s);
-    low[half] = from_float<T>(b * c + a * s);
+TW_KERNEL rope_kernel(T* x, std::int64_t ld, unsigned pairs, unsigned half, std::int64_t seq_len,
+                      const float* cosines, const float* sines, float sign) {
+    const std::int64_t row = blockIdx.x;
+    const std::int64_t position = row % seq_len * half;
+    for (unsigned pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
+        const unsigned head = pair / half, i = pair % half;
+        T* low = x + row * ld + 2 * head * half + i;
+        const float a = to_float(low[0]), b = to_float(low[half]);
+        const float c = cosines[position + i], s = sign * sines[position + i];
+        low[0] = from_float<T>(a * c - b * s);
+        low[half] = from_float<T>(b * c + a * s);
+    }
 }
 
 template <class T>
@@ -238,10 +238,12 @@ TW_KERNEL loss_kernel(const std::int32_t* targets, const float* max, const float
     TW_SHARED double counts[kThreads];
     double total = 0, count = 0;
     for (std::int64_t r = threadIdx.x; r < rows; r += blockDim.x) {
-        if (targets[r] < 0) continue;
-        total +=
+        // All are read ahead of the choice, so that reads of several rows are under way.
+        const double own =
             log(static_cast<double>(sum[r])) + static_cast<double>(max[r]) - static_cast<double>(picked[r]);
-        count += 1;
+        const bool counts_here = targets[r] >= 0;
+        total += counts_here ? own : 0;
+        count += counts_here ? 1 : 0;
     }
     totals[threadIdx.x] = total;
     counts[threadIdx.x] = count;
@@ -365,9 +367,8 @@ void CudaBackend::rope(const MatrixView& x, std::int64_t seq_len, std::int64_t h
     const auto* cosines = static_cast<const float*>(table.data());
     typed(x.dtype, [&](auto t) {
         using T = decltype(t);
-        const std::int64_t heads = x.cols / head_dim;
-        launch("rope", rope_kernel<T>, Grid{blocks_for(x.rows * heads * half, kThreads)}, kThreads, 0,
-               stream_, static_cast<T*>(x.data), x.ld, x.rows, heads, half, seq_len, cosines,
+        launch("rope", rope_kernel<T>, rows_grid(x.rows), kThreads, 0, stream_, static_cast<T*>(x.data), x.ld,
+               static_cast<unsigned>(x.cols / 2), static_cast<unsigned>(half), seq_len, cosines,
                cosines + seq_len * half, inverse ? -1.0F : 1.0F);
     });
 }
