@@ -92,7 +92,7 @@ void Lanes::finish(std::uint32_t index, const std::optional<DeviceTimes>& times)
     TraceEvent& event = events_[index];
     event.end = clock_.now();
     if (!times) return;
-    // The host saw it later. Clocks agree but for microseconds: nothing runs before it is asked for.
+    // The host saw it later. The two clocks agree nearly: nothing runs before it is asked for.
     event.start = std::clamp(clock_.at(times->start), event.arrival, event.end);
     event.end = std::clamp(clock_.at(times->end), event.start, event.end);
 }

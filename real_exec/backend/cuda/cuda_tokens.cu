@@ -23,7 +23,7 @@ TW_KERNEL embedding_kernel(const std::int32_t* tokens, const T* table, std::int6
 }
 
 // Rows in the order of their tokens, those of one token as they come: a row's place is the number of rows
-// that go before it. n^2 comparisons of integers take less time than a few reads of rows do.
+// that go before it, counted by n^2 comparisons of integers.
 constexpr int kSortThreads = 256;
 constexpr std::int64_t kSortedRows = 65536;  // at a time
 TW_KERNEL sort_kernel(const std::int32_t* tokens, int n, std::int32_t* sorted_tokens,
@@ -128,7 +128,7 @@ TW_KERNEL position_grad_kernel(const G* dy, std::int64_t rows, std::int64_t seq_
     }
 }
 
-// A block a row: divisions of 64 bits for every pair would take longer than its memory does.
+// A block a row: no pair divides numbers of 64 bits.
 template <class T>
 TW_KERNEL rope_kernel(T* x, std::int64_t ld, unsigned pairs, unsigned half, std::int64_t seq_len,
                       const float* cosines, const float* sines, float sign) {
