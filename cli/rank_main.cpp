@@ -13,6 +13,7 @@
 #include "cli/common/stop_signals.hpp"
 #include "cli/common/train_flags.hpp"
 #include "real_exec/backend/make_backend.hpp"
+#include "real_exec/comm/call_guard.hpp"
 #include "real_exec/comm/device_transport.hpp"
 #include "real_exec/comm/staged/staged_transport.hpp"
 #include "real_exec/runtime/executable.hpp"
@@ -21,6 +22,8 @@
 
 namespace tw::cli {
 namespace {
+
+constexpr double kClosing_s = 10;
 
 void print_head(const PlanDocument& document, int ranks, const Backend& backend) {
     std::cout << fmt::format("{}: {}, {} {}, {}\n\n{:>6}  {:>9}  {:>9}  {:>9}  {}\n", document.model_name,
@@ -119,6 +122,7 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open, b
     wanted.device = local_rank([](const char* name) { return std::getenv(name); });
     wanted.share = flags.transport != "nccl";
     wanted.tf32 = document->plan.precision.compute == Precision::Tf32;
+    std::optional<CallGuard> closing;  // of what is declared after it
     auto made = make_backend(flags.backend, wanted);
     if (!made) return console.fail(made.errors());
     const std::unique_ptr<Backend> backend = std::move(*made);
@@ -137,8 +141,16 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open, b
     if (ends_when_asked(*options)) stoppable.stop = &signals.emplace().flag();
     auto result = train(*document, stoppable, **transport, *backend, on_step);
     if (!result) return fail(transport->get(), console, result.errors());
+    const auto close = [&] {
+        // After the transport's own deadline, which knows more.
+        const double limit_s = options->watchdog_s > 0 ? 2 * options->watchdog_s + kClosing_s : 0;
+        closing.emplace(limit_s, (*transport)->rank(), "closing its transport and its device");
+    };
     // The others have done their part: a launcher that sees one of them fail would end the one that speaks.
-    if (!speaks) return 0;
+    if (!speaks) {
+        close();
+        return 0;
+    }
     if (!options->quiet) print_tail(*result);
     if (!options->result.empty()) {
         if (Status written = write_text_file(
@@ -150,6 +162,7 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open, b
     // The table went through std::cout, piece by piece.
     if (!std::cout.flush())
         return console.fail({Error{ErrorCode::Failure, "what was written to stdout got lost", "", ""}});
+    close();
     return result->interrupted ? exit_code(ErrorCode::Interrupted) : 0;
 }
 

@@ -86,6 +86,36 @@ std::size_t Backend::system_bytes() const {
     return 0;
 }
 
+namespace {
+
+class HostMoment final : public Moment {
+  public:
+    [[nodiscard]] std::optional<HostTime> time() override { return time_; }
+
+  private:
+    HostTime time_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+std::unique_ptr<Moment> Backend::moment() {
+    return std::make_unique<HostMoment>();
+}
+
+void Backend::softmax_statistics(const Tensor& logits, std::int64_t columns, const Tensor& targets,
+                                 std::int64_t first_token, const Tensor& max, const Tensor& sum,
+                                 const Tensor& picked) {
+    row_max(logits, columns, max);
+    softmax_sums(logits, columns, targets, first_token, max, sum, picked);
+}
+
+void Backend::cross_entropy_backward_into(const Tensor& gradient, const Tensor& logits, std::int64_t columns,
+                                          const Tensor& targets, std::int64_t first_token, const Tensor& max,
+                                          const Tensor& sum, double scale) {
+    cross_entropy_backward(logits, columns, targets, first_token, max, sum, scale);
+    copy(logits, gradient);
+}
+
 void Backend::reset_peak() {
     const std::lock_guard lock(mutex_);
     stats_.peak = stats_.current;

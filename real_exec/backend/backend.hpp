@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
+#include "real_exec/backend/moment.hpp"
 #include "real_exec/backend/tensor.hpp"
 
 namespace tw {
@@ -111,6 +112,12 @@ class Backend {
     // has run. There is one mark, the latest. Kernels that run inside their calls have always reached it.
     virtual void mark() {}
     [[nodiscard]] virtual bool reached_mark() { return true; }
+    // The point behind all that has been asked for so far, for traces: reached where reached_mark() is true
+    // of a mark made after it. Kernels that run inside their calls have reached it. The device's clock is
+    // held against the host's by align_clocks(), which waits for what the device is at: called before the
+    // first moment, and again now and then, since clocks drift.
+    virtual void align_clocks() {}
+    [[nodiscard]] virtual std::unique_ptr<Moment> moment();
     // What the system counts as this process's where tensors are kept, the most so far: resident host memory
     // (VmHWM), or, on a device, what is taken of it now, by its context, its libraries and others that share
     // it too (freed tensors stay reserved). 0: not known.
@@ -173,7 +180,7 @@ class Backend {
     virtual void embedding_forward(const Tensor& tokens, const Tensor& table, std::int64_t first_token,
                                    const Tensor& y) = 0;
     virtual void embedding_backward(const Tensor& tokens, const Tensor& dy, std::int64_t first_token,
-                                    const Tensor& dtable) = 0;  // adds, in the order of rows
+                                    const Tensor& dtable) = 0;  // adds, in one order
     // y[row] += table[(first_row + row) % seq_len + offset].
     virtual void position_add(const Tensor& table, std::int64_t seq_len, std::int64_t first_row,
                               std::int64_t offset, const Tensor& y) = 0;
@@ -187,6 +194,10 @@ class Backend {
     virtual void softmax_sums(const Tensor& logits, std::int64_t columns, const Tensor& targets,
                               std::int64_t first_token, const Tensor& max, const Tensor& sum,
                               const Tensor& picked) = 0;
+    // row_max and softmax_sums of a whole vocabulary, together: a device reads the logits once.
+    virtual void softmax_statistics(const Tensor& logits, std::int64_t columns, const Tensor& targets,
+                                    std::int64_t first_token, const Tensor& max, const Tensor& sum,
+                                    const Tensor& picked);
     // Sum over rows with target >= 0 of log(sum) + max - picked; `count` of such rows.
     virtual double cross_entropy_sum(const Tensor& targets, const Tensor& max, const Tensor& sum,
                                      const Tensor& picked, std::int64_t* count) = 0;
@@ -194,6 +205,11 @@ class Backend {
     virtual void cross_entropy_backward(const Tensor& logits, std::int64_t columns, const Tensor& targets,
                                         std::int64_t first_token, const Tensor& max, const Tensor& sum,
                                         double scale) = 0;
+    // The same into `gradient` of another type; what the logits hold afterwards is undefined.
+    virtual void cross_entropy_backward_into(const Tensor& gradient, const Tensor& logits,
+                                             std::int64_t columns, const Tensor& targets,
+                                             std::int64_t first_token, const Tensor& max, const Tensor& sum,
+                                             double scale);
 
     // ---- optimizers; states and master F32, in place. `master` left out: `param` is the master (F32). ----
     virtual void adamw(const Tensor& param, const Tensor& master, const Tensor& grad, const Tensor& m,

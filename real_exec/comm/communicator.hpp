@@ -11,12 +11,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
+#include "real_exec/backend/moment.hpp"
 #include "real_exec/backend/tensor.hpp"
 
 namespace tw {
@@ -32,6 +35,8 @@ class Request {
     // where the transport knows, the ranks that are missing. The operation is given up then: the request may
     // be destroyed, its group is of no more use, and the run is to be ended (Transport::abort).
     virtual Status wait() = 0;
+    // Once it has completed: when its device began and ended it, where that is known (Backend::moment).
+    [[nodiscard]] virtual std::optional<DeviceTimes> device_times() const { return std::nullopt; }
     // While it is unfinished: the operation and, where known, the ranks that are missing; for messages.
     [[nodiscard]] virtual std::string waiting_for() const { return {}; }
 };
@@ -62,11 +67,6 @@ class Communicator {
     virtual RequestPtr send(const Tensor& tensor, int to, int tag) = 0;  // `to`, `from`: ranks of the group
     virtual RequestPtr receive(const Tensor& tensor, int from, int tag) = 0;
     virtual Status barrier() = 0;
-
-    // Gives each route a way of its own, on which its messages wait for nothing else of the group. A
-    // collective: every member names the same routes in the same order. Messages without one may wait for the
-    // group's collectives. Transports whose messages never wait for each other need do nothing.
-    virtual Status open_routes(std::span<const Route> /*routes*/) { return ok(); }
 };
 
 // A process's way to the others: one a process. Communicators are created collectively, by all members of
@@ -77,6 +77,14 @@ class Transport {
     [[nodiscard]] virtual int rank() const = 0;  // global
     [[nodiscard]] virtual int size() const = 0;
     virtual Result<std::unique_ptr<Communicator>> create(std::string name, std::span<const int> ranks) = 0;
+    // A group without collectives, whose members send along the routes alone, which every member names in the
+    // same order: a route's messages wait for nothing else of the group. No routes: a group that knows its
+    // ranks and moves nothing. Where messages never wait for collectives it is a group like others.
+    virtual Result<std::unique_ptr<Communicator>> create_for_messages(std::string name,
+                                                                      std::span<const int> ranks,
+                                                                      std::span<const Route> /*routes*/) {
+        return create(std::move(name), ranks);
+    }
     virtual void progress() = 0;  // cheap; called between kernels
     // Ends every process of the run with this exit code, after the message has been written.
     [[noreturn]] virtual void abort(int exit_code, std::string_view message) = 0;

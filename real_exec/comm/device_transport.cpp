@@ -27,6 +27,10 @@ class StartedTransport final : public Transport {
     Result<std::unique_ptr<Communicator>> create(std::string name, std::span<const int> ranks) override {
         return nccl_->create(std::move(name), ranks);
     }
+    Result<std::unique_ptr<Communicator>> create_for_messages(std::string name, std::span<const int> ranks,
+                                                              std::span<const Route> routes) override {
+        return nccl_->create_for_messages(std::move(name), ranks, routes);
+    }
     void progress() override { nccl_->progress(); }
     [[noreturn]] void abort(int exit_code, std::string_view message) override {
         if (inner_) inner_->abort(exit_code, message);

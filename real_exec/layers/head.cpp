@@ -78,10 +78,12 @@ class HeadExec final : public ExecLayer {
         const Tensor sum = softmax(*state, 1);
         const Tensor picked = softmax(*state, 2);
         const Tensor& targets = pass.batch->targets;
-        s_.backend->row_max(logits, columns_, max);
-        if (s_.tp->size() > 1) finish(s_.tp->all_reduce_max(max));
-        s_.backend->softmax_sums(logits, columns_, targets, first_token_, max, sum, picked);
-        if (s_.tp->size() > 1) {
+        if (s_.tp->size() == 1) {
+            s_.backend->softmax_statistics(logits, columns_, targets, first_token_, max, sum, picked);
+        } else {
+            s_.backend->row_max(logits, columns_, max);
+            finish(s_.tp->all_reduce_max(max));
+            s_.backend->softmax_sums(logits, columns_, targets, first_token_, max, sum, picked);
             // Sums and picked logits are neighbours.
             const Tensor both = state->softmax.view(DType::F32, {2, s_.rows()},
                                                     static_cast<std::size_t>(s_.rows()) * sizeof(float));
@@ -97,13 +99,24 @@ class HeadExec final : public ExecLayer {
         auto& state = static_cast<HeadState&>(kept);
         const std::int64_t local = s_.local_rows();
         Tensor dlogits = state.logits.view(DType::F32, {s_.rows(), shard_});
-        s_.backend->cross_entropy_backward(dlogits, columns_, pass.batch->targets, first_token_,
-                                           softmax(state, 0), softmax(state, 1), pass.grad_scale);
-        if (bias_ >= 0) s_.backend->column_sum(MatrixView::of(dlogits), list_[bias_].grad);
+        const Tensor max = softmax(state, 0), sum = softmax(state, 1);
+        const Tensor& targets = pass.batch->targets;
+        // The bias takes its gradient before that is rounded.
+        const bool at_once = s_.type != DType::F32 && bias_ < 0;
+        if (!at_once) {
+            s_.backend->cross_entropy_backward(dlogits, columns_, targets, first_token_, max, sum,
+                                               pass.grad_scale);
+            if (bias_ >= 0) s_.backend->column_sum(MatrixView::of(dlogits), list_[bias_].grad);
+        }
         if (s_.type != DType::F32) {
             Buffer narrow = s_.backend->allocate(s_.type, {s_.rows(), shard_}, MemoryUse::Logits);
             const Tensor converted = narrow.view(s_.type, {s_.rows(), shard_});
-            s_.backend->copy(dlogits, converted);
+            if (at_once) {
+                s_.backend->cross_entropy_backward_into(converted, dlogits, columns_, targets, first_token_,
+                                                        max, sum, pass.grad_scale);
+            } else {
+                s_.backend->copy(dlogits, converted);
+            }
             state.logits = std::move(narrow);
             dlogits = converted;
         }

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/sim_time.hpp"
+#include "real_exec/backend/moment.hpp"
 #include "real_exec/comm/communicator.hpp"
 
 namespace tw {
@@ -12,15 +13,14 @@ class RunClock {
   public:
     RunClock() : begin_(std::chrono::steady_clock::now()) {}
     // Since the run began on this rank.
-    [[nodiscard]] SimTime now() const {
-        return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin_)
-                   .count() *
-               1000;
+    [[nodiscard]] SimTime now() const { return at(std::chrono::steady_clock::now()); }
+    [[nodiscard]] SimTime at(HostTime time) const {
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(time - begin_).count() * 1000;
     }
     [[nodiscard]] double seconds() const { return static_cast<double>(now()) * 1e-12; }
 
   private:
-    std::chrono::steady_clock::time_point begin_;
+    HostTime begin_;
 };
 
 struct ClockOffset {

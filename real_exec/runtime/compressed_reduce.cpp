@@ -25,6 +25,7 @@ class Chain final : public Request {
         }
         return failed_;
     }
+    [[nodiscard]] std::optional<DeviceTimes> device_times() const override { return times_; }
     [[nodiscard]] std::string waiting_for() const override {
         return current_ ? current_->waiting_for() : std::string();
     }
@@ -37,6 +38,10 @@ class Chain final : public Request {
             current_.reset();
             return failed_;
         }
+        // From the first operation's start to the last one's end; what the host does in between is part of
+        // it.
+        const std::optional<DeviceTimes> times = current_->device_times();
+        if (times) times_ = {times_ ? times_->start : times->start, times->end};
         go_on();
         return ok();
     }
@@ -48,6 +53,7 @@ class Chain final : public Request {
     std::vector<NextOperation> operations_;
     std::size_t next_ = 0;
     RequestPtr current_;
+    std::optional<DeviceTimes> times_;
     Status failed_ = ok();
 };
 

@@ -14,6 +14,9 @@ class DrivenRequest final : public Request {
         lanes_->wait(*request_, name_.c_str());
         return ok();
     }
+    [[nodiscard]] std::optional<DeviceTimes> device_times() const override {
+        return request_->device_times();
+    }
     [[nodiscard]] std::string waiting_for() const override { return request_->waiting_for(); }
 
   private:

@@ -102,7 +102,6 @@ Errors unsupported_by_executor(const LayerGraph& graph, const ParallelPlan& plan
     };
     check_precision(plan.precision, refuse);
     if (plan.offload_optimizer > 0) refuse("optimizer states stay on the device", "offload_optimizer", "0");
-    if (plan.offload_activations) refuse("activations stay on the device", "offload_activations", "false");
     if (!plan.collectives.empty())
         refuse("collectives run as their backend chooses", "collectives", "a plan without the key");
     const int expert_replicas = std::max(1, plan.mesh.expert_dp());

@@ -70,7 +70,7 @@ Status Executor::build() {
     method_ = *method;
     auto groups = Groups::create(transport_, layout_, schedule_,
                                  {.replica_norms = steps_alone(method_),
-                                  .shard = plan_.zero_shard,
+                                  .shard = plan_.zero_stage > 0 ? plan_.zero_shard : 0,
                                   .layer_by_layer = plan_.zero_stage > 1,
                                   .experts = graph_.experts > 0});
     if (!groups) return groups.errors();
@@ -256,6 +256,7 @@ Status Executor::run(std::int64_t step, const AfterStep& after_step, const EndsB
     for (std::vector<char>& summed : partials_summed_)
         std::fill(summed.begin(), summed.end(), 0);
     lanes_->begin(*program_, static_cast<std::int32_t>(step));
+    if (traced()) backend_.align_clocks();
     const bool flushes = schedule_.boundary != StepBoundary::None;
     if (flushes) {
         for (std::uint32_t i = 0; i < program_->instructions.size(); ++i)
@@ -285,9 +286,8 @@ void Executor::run_instruction(std::uint32_t index) {
         default:
             lanes_->wait_for_dependencies(index);
             lanes_->host_started(index);
-            run_host(index);
-            lanes_->host_finished(index);
-            if (!options_.trace.empty()) sample_memory();
+            lanes_->host_finished(index, run_host(index));
+            if (traced()) sample_memory();
     }
 }
 
@@ -316,6 +316,7 @@ Status Executor::run_without_flush(const AfterStep& after_step, const EndsBefore
         numbers_.waited_s = lanes_->waited_s();
         if (Status done = after_step(first_step_ + steps[i], numbers_); !done) return done;
         numbers_ = StepNumbers{};
+        if (traced()) backend_.align_clocks();
     }
     return ok();
 }

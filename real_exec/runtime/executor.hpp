@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -100,13 +101,16 @@ class Executor final : public LaneHandler {
              const Dataset& dataset, const RunClock& clock, const TrainOptions& options);
     Status build();
     [[nodiscard]] StageStateOptions state_options(int stage) const;
+    [[nodiscard]] bool traced() const { return !options_.trace.empty(); }
     [[nodiscard]] bool is_tied(int stage, const Parameter& parameter) const;
     void count_updates();
     void run_instruction(std::uint32_t index);
     Status run_without_flush(const AfterStep& after_step, const EndsBefore& ends_before);
 
     // executor_compute.cpp
-    void run_host(std::uint32_t index);
+    // When the device ran it, while a trace is asked for.
+    std::optional<DeviceTimes> run_host(std::uint32_t index);
+    void compute(const Instruction& in);
     void sample_memory();
     void forward(int stage, int microbatch, int version);
     void backward(const Instruction& in, int stage, int microbatch);

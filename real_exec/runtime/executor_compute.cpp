@@ -50,8 +50,20 @@ void Executor::inject_before(std::uint32_t index) {
     }
 }
 
-void Executor::run_host(std::uint32_t index) {
-    const Instruction& in = program_->instructions[index];
+std::optional<DeviceTimes> Executor::run_host(std::uint32_t index) {
+    const std::unique_ptr<Moment> start = traced() ? backend_.moment() : nullptr;
+    compute(program_->instructions[index]);
+    const std::unique_ptr<Moment> end = traced() ? backend_.moment() : nullptr;
+    // Transfers go on while a device computes.
+    backend_.mark();
+    lanes_->compute_until([this] { return backend_.reached_mark(); });
+    if (!traced()) return std::nullopt;
+    const std::optional<HostTime> from = start->time(), to = end->time();
+    TW_CHECK_MSG(from && to, "a mark was reached before the moments ahead of it");
+    return DeviceTimes{*from, *to};
+}
+
+void Executor::compute(const Instruction& in) {
     switch (in.opcode) {
         case Opcode::Forward:
             forward(in.stage, in.microbatch, in.weight_version);
@@ -80,9 +92,6 @@ void Executor::run_host(std::uint32_t index) {
         default:
             TW_CHECK_MSG(false, "an instruction that the executor's verdict should have refused");
     }
-    // Transfers go on while a device computes.
-    backend_.mark();
-    lanes_->compute_until([this] { return backend_.reached_mark(); });
 }
 
 void Executor::sample_memory() {

@@ -26,21 +26,33 @@ std::vector<Route> routes_of(const Schedule& schedule) {
     return routes;
 }
 
+// By Schedule::groups: whether an instruction sums over it. The norm of a step, whose ranks are a group of
+// the schedule too, is the world's (Groups::norm).
+std::vector<char> summed_groups(const Schedule& schedule) {
+    std::vector<char> summed(schedule.groups.size(), 0);
+    for (const RankProgram& program : schedule.programs) {
+        for (const Instruction& in : program.instructions) {
+            if (in.opcode == Opcode::AllReduce) summed[in.group] = 1;
+        }
+    }
+    return summed;
+}
+
 }  // namespace
 
 Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, const Schedule& schedule,
                               const Options& options) {
     Groups groups;
     Errors errors;
-    const auto make = [&](std::unique_ptr<Communicator>& into, const std::string& name,
-                          const std::vector<int>& ranks) {
-        auto made = transport.create(name, ranks);
+    const auto keep = [&](std::unique_ptr<Communicator>& into, Result<std::unique_ptr<Communicator>> made) {
         if (made) {
             into = std::move(*made);
         } else {
             errors.insert(errors.end(), made.errors().begin(), made.errors().end());
         }
     };
+    const auto make = [&](std::unique_ptr<Communicator>& into, const std::string& name,
+                          const std::vector<int>& ranks) { keep(into, transport.create(name, ranks)); };
     std::vector<int> everyone(static_cast<std::size_t>(layout.world));
     std::iota(everyone.begin(), everyone.end(), 0);
     make(groups.world, "world", everyone);
@@ -50,9 +62,12 @@ Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, co
     make(groups.ep, "ep", layout.ep);
     const auto replicas = [&](std::unique_ptr<Communicator>& into, Cut& cut, const std::string& name,
                               const std::vector<int>& group) {
-        make(into, name, group);
         const int of = std::min(options.shard, static_cast<int>(group.size()));
-        if (options.shard == 0 || of == static_cast<int>(group.size())) return;
+        if (options.shard == 0 || of == static_cast<int>(group.size())) {
+            make(into, name, group);
+            return;
+        }
+        keep(into, transport.create_for_messages(name, group, {}));  // the parts exchange what there is
         make(cut.shard, name + " shards", layout.part_of(group, of));
         make(cut.copies, name + " shards", layout.copies_in(group, of));
     };
@@ -63,7 +78,6 @@ Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, co
         replicas(groups.layer_dp, groups.layer_dp_cut, "dp layer by layer", layout.dp);
         if (experts) replicas(groups.layer_edp, groups.layer_edp_cut, "edp layer by layer", layout.edp);
     }
-    make(groups.pipeline, "pp", layout.pipeline);
     groups.stage_dp.resize(static_cast<std::size_t>(schedule.stages));
     for (std::size_t s = 0; s < groups.stage_dp.size(); ++s) {
         if (schedule.replicas_of_stage[s] == 1) continue;
@@ -73,14 +87,18 @@ Result<Groups> Groups::create(Transport& transport, const RankLayout& layout, co
         make(groups.stage_dp[s], "stage replicas", layout.across(ranks, true));
     }
     groups.across.resize(schedule.groups.size());
+    const std::vector<char> summed = summed_groups(schedule);
     for (std::size_t g = 1; g < schedule.groups.size(); ++g) {
         const std::vector<std::uint16_t>& ranks = schedule.groups[g];
         if (schedule.boundary == StepBoundary::None) continue;  // replicas, above
+        if (summed[g] == 0) continue;
         if (std::find(ranks.begin(), ranks.end(), layout.pipeline_rank) == ranks.end()) continue;
         make(groups.across[g], "tied embeddings", layout.across(ranks, false));
     }
+    // Last: its members meet along the routes.
+    if (errors.empty())
+        keep(groups.pipeline, transport.create_for_messages("pp", layout.pipeline, routes_of(schedule)));
     if (!errors.empty()) return errors;
-    if (Status opened = groups.pipeline->open_routes(routes_of(schedule)); !opened) return opened.errors();
     return groups;
 }
 

@@ -28,12 +28,13 @@ struct Groups {
     std::unique_ptr<Communicator> replica_norm;
     // The layers'; the host's sums of gradients that are partial over tp, too, between layers and steps.
     std::unique_ptr<Communicator> tp, ep;
-    std::unique_ptr<Communicator> pipeline;
+    std::unique_ptr<Communicator> pipeline;  // messages alone
     // Of instructions, and of the layer-by-layer traffic of ZeRO-2 and 3 (null without it). Those of experts
     // are null where there are none, or they are the dense ones.
     std::unique_ptr<Communicator> dp, edp;
     std::unique_ptr<Communicator> layer_dp, layer_edp;
-    // The parts of those where a plan shards over less than all replicas; null elsewhere.
+    // The parts of those where a plan shards over less than all replicas; null elsewhere. Where there are
+    // parts the whole moves nothing.
     struct Cut {
         std::unique_ptr<Communicator> shard, copies;
     };

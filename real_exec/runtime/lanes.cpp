@@ -78,36 +78,54 @@ void Lanes::host_started(std::uint32_t index) {
     if (events_[index].arrival == 0) events_[index].arrival = events_[index].start;
 }
 
-void Lanes::host_finished(std::uint32_t index) {
+void Lanes::host_finished(std::uint32_t index, const std::optional<DeviceTimes>& times) {
     beat_ = clock_.now();
-    finish(index);
+    finish(index, times);
     events_[index].waited = waited_ - waited_before_;
     waited_before_ = waited_;
     pump();
 }
 
-void Lanes::finish(std::uint32_t index) {
+void Lanes::finish(std::uint32_t index, const std::optional<DeviceTimes>& times) {
     done_[index] = 1;
-    events_[index].end = clock_.now();
     ++moves_;
+    TraceEvent& event = events_[index];
+    event.end = clock_.now();
+    if (!times) return;
+    // The host saw it later. The two clocks agree nearly: nothing runs before it is asked for.
+    event.start = std::clamp(clock_.at(times->start), event.arrival, event.end);
+    event.end = std::clamp(clock_.at(times->end), event.start, event.end);
+}
+
+void Lanes::add_times(Lane& lane, const Request& completed) {
+    const std::optional<DeviceTimes> times = completed.device_times();
+    lane.on_device = lane.on_device && times.has_value();
+    if (!times) return;
+    lane.times = !lane.times ? *times
+                             : DeviceTimes{std::min(lane.times->start, times->start),
+                                           std::max(lane.times->end, times->end)};
 }
 
 bool Lanes::advance(Lane& lane) {
     bool moved = false;
     while (true) {
         if (lane.busy) {
-            while (!lane.active.empty() && completed(*lane.active.back()))
+            while (!lane.active.empty() && completed(*lane.active.back())) {
+                add_times(lane, *lane.active.back());
                 lane.active.pop_back();
+            }
             if (!lane.active.empty()) return moved;
             lane.busy = false;
             handler_.complete(lane.running);
-            finish(lane.running);
+            finish(lane.running, lane.on_device ? lane.times : std::nullopt);
             moved = true;
         }
         if (lane.queue.empty() || !ready(lane.queue.front())) return moved;
         lane.running = lane.queue.front();
         lane.queue.pop_front();
         lane.busy = true;
+        lane.times.reset();
+        lane.on_device = true;
         events_[lane.running].arrival = events_[lane.running].start = clock_.now();
         lane.active = handler_.start(lane.running);
         ++moves_;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,7 +49,8 @@ class Lanes {
     void leave_out(std::uint32_t index);
     // The host's own instructions.
     void host_started(std::uint32_t index);
-    void host_finished(std::uint32_t index);
+    // `times`: when a device ran it; empty: the host did. The host's time of asking for it is its arrival.
+    void host_finished(std::uint32_t index, const std::optional<DeviceTimes>& times = std::nullopt);
     // Blocks until everything that an instruction waits for is done.
     void wait_for_dependencies(std::uint32_t index);
     void wait(Request& request, const char* what);
@@ -82,12 +84,16 @@ class Lanes {
         std::vector<RequestPtr> active;  // of `running`
         std::uint32_t running = 0;
         bool busy = false;
+        // Of the operations of `running` that have completed: when a device ran them, where all of them say.
+        std::optional<DeviceTimes> times;
+        bool on_device = true;
     };
     [[nodiscard]] bool ready(std::uint32_t index) const;
     bool advance(Lane& lane);
+    static void add_times(Lane& lane, const Request& completed);
     void has_waited_since(SimTime began);
     void host_is_at(std::uint32_t index);
-    void finish(std::uint32_t index);
+    void finish(std::uint32_t index, const std::optional<DeviceTimes>& times);
     [[noreturn]] void give_up(const char* what, const Request* waiting_for, double waited);
     void watch();
 

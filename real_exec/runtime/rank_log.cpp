@@ -20,6 +20,10 @@ class Logged final : public Transport {
     Result<std::unique_ptr<Communicator>> create(std::string name, std::span<const int> ranks) override {
         return inner_.create(std::move(name), ranks);
     }
+    Result<std::unique_ptr<Communicator>> create_for_messages(std::string name, std::span<const int> ranks,
+                                                              std::span<const Route> routes) override {
+        return inner_.create_for_messages(std::move(name), ranks, routes);
+    }
     void progress() override { inner_.progress(); }
     [[noreturn]] void abort(int exit_code, std::string_view message) override {
         log_.line(fmt::format("ends the run with exit code {}: {}", exit_code, message));

@@ -95,7 +95,8 @@ RankTrace unpack(const std::string& text, int rank, int tp) {
     return out;
 }
 
-// A transfer or collective begins when the last of those who meet has arrived; before, its ranks wait.
+// A transfer or collective begins when the last of those who meet has come to it, on a device where one runs
+// it; before, its ranks wait.
 // Replicas that step by themselves do not meet in collectives (group 0).
 void start_together(Trace& trace, bool replicas_meet) {
     const Rendezvous meetings = match_rendezvous(trace);
@@ -105,7 +106,7 @@ void start_together(Trace& trace, bool replicas_meet) {
         const Instruction& in = trace.ranks[first.rank].events[first.event].instruction;
         if (!replicas_meet && is_collective(in.opcode) && in.group == 0) continue;
         for (const EventRef& member : meetings.members_of(m))
-            last = std::max(last, trace.ranks[member.rank].events[member.event].arrival);
+            last = std::max(last, trace.ranks[member.rank].events[member.event].start);
         for (const EventRef& member : meetings.members_of(m)) {
             TraceEvent& event = trace.ranks[member.rank].events[member.event];
             event.start = std::clamp(last, event.arrival, event.end);

@@ -24,7 +24,7 @@ std::string rank_name(const RankLayout& layout);
 
 // On rank 0 of the world group the whole trace with clocks aligned: origin "measured", times from the
 // earliest event on, step_end the last event of each step on any rank; a rendezvous starts when its last
-// member arrives. Empty on the others.
+// member has come to it. Empty on the others.
 Result<Trace> gather_trace(Communicator& world, const RankLayout& layout, const PlanDocument& document,
                            const Schedule& schedule, const RankRecord& record, std::int64_t steps);
 

@@ -14,6 +14,7 @@
 #include "plan/schedule/check.hpp"
 #include "plan/trace/stragglers.hpp"
 #include "real_exec/checkpoint/checkpoint.hpp"
+#include "real_exec/comm/call_guard.hpp"
 #include "real_exec/data/dataset.hpp"
 #include "real_exec/runtime/executable.hpp"
 #include "real_exec/runtime/executor.hpp"
@@ -466,10 +467,16 @@ Result<TrainResult> train(const PlanDocument& document, const TrainOptions& opti
     if (!log && transport.size() == 1) return log.errors();
     RankLog silent;
     const std::unique_ptr<Transport> logged = log_aborts(transport, log ? *log : silent);
-    Run run(document, options, *logged, backend, log ? *log : silent, on_step);
-    auto result = log ? run.run() : Result<TrainResult>(log.errors());
+    std::optional<Run> run(std::in_place, document, options, *logged, backend, log ? *log : silent, on_step);
+    auto result = log ? run->run() : Result<TrainResult>(log.errors());
     if (result) (log ? *log : silent).line("done");
-    if (result || transport.size() == 1) return result;
+    if (result || transport.size() == 1) {
+        // Its threads are joined and its groups closed, where nothing else watches.
+        const CallGuard guard(options.watchdog_s, transport.rank(),
+                              "closing the run's data, checkpoints and groups");
+        run.reset();
+        return result;
+    }
     // The others wait for this rank, and it has operations under way: they end together, before any memory
     // that a transfer uses is freed. What all ranks see is told by the lowest of them: each leaves those
     // below it the time to speak and to end it.

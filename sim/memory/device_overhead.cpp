@@ -40,20 +40,25 @@ class Communicators {
 };
 
 // Ours (real_exec/runtime/groups.cpp): every group that the plan uses is a communicator of its own, whatever
-// its size; a pipeline's neighbours have one for each direction beside the group's.
-void add_of_executor(const ParallelPlan& plan, Communicators& all) {
+// its size; a pipeline's neighbours have one for each direction and the whole of it none; nor have replicas
+// that keep shards in parts of them.
+void add_of_executor(const ParallelPlan& plan, bool tied_ends, Communicators& all) {
     const DeviceMesh& m = plan.mesh;
-    for (const int size : {m.devices(), m.tp, m.cp, m.ep, m.pp})
+    for (const int size : {m.devices(), m.tp, m.cp, m.ep})
         all.add(size);
     all.add(2, 2 * std::min(m.pp - 1, 2));
-    // Replicas and the parts that a shard cuts them into; once more for traffic layer by layer.
+    // The ends of a longer pipeline have one neighbour where ranks between have two.
+    if (tied_ends && m.pp == 2) all.add(2);
+    // Replicas or the parts that a shard cuts them into; once more for traffic layer by layer.
     const int times = plan.zero_stage > 1 ? 2 : 1;
     const auto replicas = [&](int size) {
-        all.add(size, times);
-        const int part = plan.zero_shard > 0 ? std::min(plan.zero_shard, size) : size;
-        if (part == size) return;
-        all.add(part, times);
-        all.add(size / part, times);
+        const bool cut = plan.zero_stage > 0 && plan.zero_shard > 0 && plan.zero_shard < size;
+        if (!cut) {
+            all.add(size, times);
+            return;
+        }
+        all.add(plan.zero_shard, times);
+        all.add(size / plan.zero_shard, times);
     };
     replicas(m.dp * m.cp);
     if (m.ep > 1) replicas(m.expert_dp());
@@ -77,17 +82,17 @@ void add_of_frameworks(const ParallelPlan& plan, Communicators& all) {
 
 }  // namespace
 
-DeviceOverhead device_overhead_parts(const ParallelPlan& plan, const Device& device) {
+DeviceOverhead device_overhead_parts(const ParallelPlan& plan, const Device& device, bool tied_ends) {
     DeviceOverhead overhead;
     overhead.context = context(plan, device);
     Communicators all(overhead);
-    framework_defaults(plan.framework).own_executor ? add_of_executor(plan, all)
+    framework_defaults(plan.framework).own_executor ? add_of_executor(plan, tied_ends, all)
                                                     : add_of_frameworks(plan, all);
     return overhead;
 }
 
-double device_overhead(const ParallelPlan& plan, const Device& device) {
-    const DeviceOverhead overhead = device_overhead_parts(plan, device);
+double device_overhead(const ParallelPlan& plan, const Device& device, bool tied_ends) {
+    const DeviceOverhead overhead = device_overhead_parts(plan, device, tied_ends);
     return overhead.context + overhead.communicators;
 }
 

@@ -11,9 +11,11 @@ struct DeviceOverhead {
     double communicators = 0;  // bytes: buffers of NCCL's
     int count = 0;             // of communicators
 };
-DeviceOverhead device_overhead_parts(const ParallelPlan& plan, const Device& device);
+// tied_ends: the ranks of the first and the last stage sum the gradient of tied embeddings, for which our own
+// executor has a communicator.
+DeviceOverhead device_overhead_parts(const ParallelPlan& plan, const Device& device, bool tied_ends = false);
 
 // All of it, in bytes.
-double device_overhead(const ParallelPlan& plan, const Device& device);
+double device_overhead(const ParallelPlan& plan, const Device& device, bool tied_ends = false);
 
 }  // namespace tw

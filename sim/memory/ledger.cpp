@@ -197,6 +197,7 @@ MemoryBase base_of(const Environment& environment, const ParallelPlan& plan, con
             f.outside = std::max(f.outside, profile.memory_outside_bytes);
         }
         f.executor = costs.shape(0).executor;
+        f.tied_ends = environment.graph.tied_embeddings && rank_of_stage.front() != rank_of_stage.back();
         f.device = &rank_device(environment, plan, rank_of_stage, rank);
         f.capacity = environment.usable_memory(*f.device);
         if (f.device->architecture != "cpu" && !profiles[r].stages.empty()) {
@@ -327,7 +328,7 @@ std::vector<MemoryAddend> beside_allocated(const ParallelPlan& plan, const RankF
         add("process", f.outside, "of a process on processors, beside what it allocates");
         return addends;
     }
-    const DeviceOverhead overhead = device_overhead_parts(plan, *f.device);
+    const DeviceOverhead overhead = device_overhead_parts(plan, *f.device, f.tied_ends);
     add("context", overhead.context, "CUDA's, with kernels and libraries' workspaces");
     add("communicators", overhead.communicators, fmt::format("buffers of {} of NCCL's", overhead.count));
     return addends;

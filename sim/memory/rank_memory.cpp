@@ -128,7 +128,8 @@ RankMemory rank_memory(const ParallelPlan& plan, const RankFootprint& f) {
     m.host = offloaded_bytes(plan, f.dense, f.expert) + f.offloaded_activations;
 
     // Processors have no context and no communicators of NCCL.
-    const double overhead = f.device->architecture == "cpu" ? f.outside : device_overhead(plan, *f.device);
+    const double overhead =
+        f.device->architecture == "cpu" ? f.outside : device_overhead(plan, *f.device, f.tied_ends);
     m.required = blocks + overhead;
     m.device = std::max(m.required,
                         std::min(m.reserved + overhead, std::max(f.capacity, as_double(f.device->memory))));

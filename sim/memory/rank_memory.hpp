@@ -19,6 +19,7 @@ struct RankFootprint {
     double offloaded_activations = 0;                         // bytes, when most are on the host
     double loose = 0;                // bytes between the loss's tensors that no other tensor fits
     bool executor = false;           // gathered parameters and whole gradients are part of `transient`
+    bool tied_ends = false;          // two ranks sum the gradient of tied embeddings
     double outside = 0;              // bytes of a process on processors beside what it allocates
     Device const* device = nullptr;  // the smallest that the rank uses
     double capacity = 0;             // what a plan may use of it

@@ -56,6 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Types, Attention, ::testing::Values(DType::F32, DType::
 TEST_P(Attention, Causal) {
     compare({"one block", 2, 40, 2, 2, 16, true, 0, 0});
     compare({"across blocks", 1, 150, 1, 1, 64, true, 0, 0});
+    compare({"whole tiles", 1, 192, 1, 1, 64, true, 0, 0});
 }
 TEST_P(Attention, Bidirectional) {
     compare({"tail", 1, 77, 2, 2, 32, false, 0, 0});
@@ -73,6 +74,7 @@ TEST_P(Attention, GroupedHeads) {
 TEST_P(Attention, Window) {
     compare({"shorter than a tile", 1, 140, 1, 1, 16, true, 9, 0});
     compare({"longer than a tile", 1, 170, 1, 1, 16, true, 100, 0});
+    compare({"longer than two", 1, 256, 1, 1, 16, true, 150, 0});
 }
 TEST_P(Attention, Dropout) {
     compare({"dropout", 2, 45, 2, 1, 16, true, 0, 0.25});

@@ -186,6 +186,36 @@ TEST_P(Kernels, CrossEntropy) {
     expect_same(logits, tolerance(t), "gradient");
 }
 
+// Text whose rows are nearly all of one token, and more columns than a block sums.
+TEST_P(Kernels, EmbeddingGradientOfAFrequentToken) {
+    const DType t = GetParam();
+    const std::int64_t rows = 700, cols = 300, vocabulary = 40;
+    const Both tokens =
+        integers({rows}, [](std::size_t i) { return i % 13 == 0 ? static_cast<std::int32_t>(i % 45) : 7; });
+    const Both dy = random(t, {rows, cols}), dtable = random(DType::F32, {vocabulary, cols});
+    on_both([&](Backend& b, int s) { b.embedding_backward(tokens[s], dy[s], 0, dtable[s]); });
+    expect_same(dtable, 1e-5, "gradient of the table");
+}
+
+// What a head does: maxima and sums in one pass, the gradient at once in the activations' type.
+TEST_P(Kernels, CrossEntropyOfAHead) {
+    const DType t = GetParam();
+    const std::int64_t rows = 19, shard = 4608, columns = 4499;  // more than a block's packs, and a rest
+    const Both logits = random(DType::F32, {rows, shard}, 3), gradient = zeros(t, {rows, shard});
+    const Both targets = integers(
+        {rows}, [](std::size_t i) { return i % 5 == 4 ? -1 : static_cast<std::int32_t>(i * 311 % 4499); });
+    const Both max = zeros(DType::F32, {rows}), sum = zeros(DType::F32, {rows}),
+               picked = zeros(DType::F32, {rows});
+    on_both([&](Backend& b, int s) {
+        b.softmax_statistics(logits[s], columns, targets[s], 0, max[s], sum[s], picked[s]);
+        b.cross_entropy_backward_into(gradient[s], logits[s], columns, targets[s], 0, max[s], sum[s], 64);
+    });
+    expect_same(max, 0, "row maximum");
+    expect_same(sum, 1e-5, "sums");
+    expect_same(picked, 0, "picked");
+    expect_same(gradient, tolerance(t), "gradient");
+}
+
 TEST_P(Kernels, Optimizers) {
     const DType t = GetParam();
     const Shape shape{1003};

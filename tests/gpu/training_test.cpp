@@ -2,6 +2,7 @@
 // device, their transfers go through the host.
 #include <thread>
 
+#include "plan/trace/trace_json.hpp"
 #include "real_exec/comm/staged/staged_transport.hpp"
 #include "tests/gpu/device_under_test.hpp"
 #include "tests/real_exec/runtime/train_harness.hpp"
@@ -95,6 +96,35 @@ TEST(DeviceTraining, ExpertsOnTwoRanks) {
         setup.global_batch = 4;
         expect_same_losses(setup, 1e-5);
     }
+}
+
+// Of a run on a device: what it asks for arrives, then the device begins and ends it.
+TEST(DeviceTraining, LeavesATrace) {
+    std::string why;
+    if (make_device_under_test(why) == nullptr) GTEST_SKIP() << "NO GPU TEST WAS RUN: " << why;
+    RunSetup setup;
+    setup.mesh.pp = 2;
+    setup.global_batch = 4;
+    TrainOptions options = options_of(2);
+    options.trace = ::testing::TempDir() + "device_trace.json";
+    run_staged(document_of(setup), options);
+    const auto trace = read_trace(options.trace);
+    ASSERT_TRUE(trace) << to_string(trace.errors());
+    ASSERT_EQ(trace->ranks.size(), 2U);
+    int computes = 0;
+    for (const RankTrace& rank : trace->ranks) {
+        SimTime before = 0;  // one after the other
+        for (const TraceEvent& event : rank.events) {
+            EXPECT_LE(event.arrival, event.start);
+            EXPECT_LE(event.start, event.end);
+            if (!is_compute(event.instruction.opcode)) continue;
+            ++computes;
+            EXPECT_GE(event.start, before);
+            EXPECT_GT(event.end, event.start);
+            before = event.end;
+        }
+    }
+    EXPECT_GE(computes, 2 * 2 * 2);
 }
 
 }  // namespace

@@ -131,6 +131,12 @@ def main():
             sys.exit(f"every rank says that CUDA is missing\n{told}")
         errors.stopped("a rank that never starts", replicas, "rank 0 has not met the others for 4 s: still in MPI_Init")
 
+        # A reader who never comes holds rank 0 back, whose part of MPI_Finalize rank 1 waits for.
+        fifo = folder / "result"
+        os.mkfifo(fifo)
+        errors.unlike("a rank that does not end", replicas, ["--watchdog", "2s", "--result", fifo], ["--watchdog", "2s"], 1,
+                      "rank 1 has not met the others for 4 s: still in MPI_Finalize")
+
         errors.unlike("data that rank 1 cannot read", replicas, [], ["--data", folder / "missing.txt"], 5, "rank 1",
                       "missing.txt")
         short = folder / "short.txt"

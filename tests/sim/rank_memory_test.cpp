@@ -160,15 +160,16 @@ TEST(DeviceOverhead, TheExecutorsCommunicators) {
     plan.zero_stage = 3;
     EXPECT_NEAR(mib(), 3 * 688, 1e-6);  // and layer by layer
     plan.zero_shard = 2;
-    EXPECT_NEAR(mib(), 3 * 688 + 2 * (544 + 688), 1e-6);  // parts of two, their four copies
+    EXPECT_NEAR(mib(), 688 + 2 * (544 + 688), 1e-6);  // all; parts of two, their four copies
     plan.zero_stage = 1;
     plan.zero_shard = 0;
     plan.mesh.dp = 2;
     plan.mesh.tp = 4;
     plan.mesh.pp = 4;
-    EXPECT_NEAR(mib(), 688 + 688 + 544 + 688 + 4 * 544, 1e-6);  // all, tp, dp, pp, neighbours both ways
+    EXPECT_NEAR(mib(), 688 + 688 + 544 + 4 * 544, 1e-6);  // all, tp, dp, neighbours both ways
     plan.mesh.pp = 2;
-    EXPECT_NEAR(mib(), 688 + 688 + 544 + 544 + 2 * 544, 1e-6);
+    EXPECT_NEAR(mib(), 688 + 688 + 544 + 2 * 544, 1e-6);
+    EXPECT_NEAR((device_overhead(plan, a100, true) - alone) / kMiB, 688 + 688 + 544 + 3 * 544, 1e-6);
 }
 
 TEST(DeviceOverhead, ContextsAndCommunicators) {

@@ -10,6 +10,18 @@ namespace {
 
 constexpr float kLog2E = 1.4426950408889634F;
 
+// Powers of two, to 2 units in the last place; below 2^-126 zero (PTX ISA, ex2.approx.ftz). exp2f would scale
+// every argument to keep what is smaller still.
+TW_DEVICE float exp2_fast(float x) {
+#ifdef __CUDACC__
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    return power;
+#else
+    return exp2f(x);
+#endif
+}
+
 // Of one output element of a warp's 16 x 8 product: row and column.
 TW_DEVICE int row_of(int i) {
     return static_cast<int>(threadIdx.x % 32 / 4) + (i / 2) * 8;
@@ -108,14 +120,14 @@ TW_KERNEL forward_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, Hea
                 higher = fmaxf(higher, fmaxf(p[n][2 * half], p[n][2 * half + 1]));
             higher = row_max(higher);
             const float origin = higher == -INFINITY ? 0.0F : higher * scale;
-            const float shrink = exp2f(top[half] * scale - origin);
+            const float shrink = exp2_fast(top[half] * scale - origin);
             top[half] = higher;
             float sum = 0;
             TW_UNROLL
             for (int n = 0; n < kK / 8; ++n) {
                 TW_UNROLL
                 for (int i = 2 * half; i < 2 * half + 2; ++i) {
-                    p[n][i] = exp2f(p[n][i] * scale - origin);
+                    p[n][i] = exp2_fast(p[n][i] * scale - origin);
                     sum += p[n][i];
                 }
             }
@@ -206,12 +218,23 @@ TW_KERNEL query_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, 
         for (int n = 0; n < kK / 8; ++n) {
             TW_UNROLL
             for (int i = 0; i < 4; ++i) {
-                const std::int64_t query = first_row + row_of(i), key = begin + column_of(n, i);
                 float grad = g[n][i];
-                if (a.dropout.on) grad *= a.dropout.mask(a.dropout_row(sample, head, query) + key);
-                p[n][i] = query < a.seq && a.sees(query, key)
-                              ? exp2f(p[n][i] * scale - own_lse[i / 2]) * (grad - own_delta[i / 2])
-                              : 0.0F;
+                if (a.dropout.on)
+                    grad *= a.dropout.mask(a.dropout_row(sample, head, first_row + row_of(i)) + begin +
+                                           column_of(n, i));
+                p[n][i] = exp2_fast(p[n][i] * scale - own_lse[i / 2]) * (grad - own_delta[i / 2]);
+            }
+        }
+        const bool all_seen = first_row + 15 < a.seq && begin >= a.first_key(first_row + 15) &&
+                              begin + kK <= a.last_key(first_row);
+        if (!all_seen) {
+            TW_UNROLL
+            for (int n = 0; n < kK / 8; ++n) {
+                TW_UNROLL
+                for (int i = 0; i < 4; ++i) {
+                    const std::int64_t query = first_row + row_of(i);
+                    if (query >= a.seq || !a.sees(query, begin + column_of(n, i))) p[n][i] = 0;
+                }
             }
         }
         multiply_add<T, kDim, kK>(result, p, key_tiles + stage * kK * kDim);
@@ -238,6 +261,7 @@ TW_KERNEL key_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, He
     const std::int64_t kv = blockIdx.y, sample = blockIdx.z, base = sample * a.seq;
     const std::int64_t group = a.heads / a.kv_heads;
     const std::int64_t first_key = static_cast<std::int64_t>(blockIdx.x) * kK;
+    const std::int64_t first_row = first_key + warp_row;
     const std::int64_t last_key = (first_key + kK < a.seq ? first_key + kK : a.seq) - 1;
     const std::int64_t first = a.first_query(first_key) / kQ * kQ;
     const std::int64_t tiles = (a.last_query(last_key) - first + kQ - 1) / kQ;
@@ -283,13 +307,27 @@ TW_KERNEL key_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, He
             TW_UNROLL
             for (int i = 0; i < 4; ++i) {
                 const int column = column_of(n, i);
-                const std::int64_t query = begin + column, key = first_key + warp_row + row_of(i);
                 const float mask =
-                    a.dropout.on ? a.dropout.mask(a.dropout_row(sample, head, query) + key) : 1.0F;
-                const float own =
-                    query < a.seq && a.sees(query, key) ? exp2f(p[n][i] * scale - tile_lse[column]) : 0.0F;
+                    a.dropout.on
+                        ? a.dropout.mask(a.dropout_row(sample, head, begin + column) + first_row + row_of(i))
+                        : 1.0F;
+                const float own = exp2_fast(p[n][i] * scale - tile_lse[column]);
                 g[n][i] = own * (g[n][i] * mask - tile_lse[kQ + column]);
                 p[n][i] = own * mask;
+            }
+        }
+        const bool all_seen = begin + kQ <= a.seq && first_row >= a.first_key(begin + kQ - 1) &&
+                              first_row + 15 < a.last_key(begin);
+        if (!all_seen) {
+            TW_UNROLL
+            for (int n = 0; n < kQ / 8; ++n) {
+                TW_UNROLL
+                for (int i = 0; i < 4; ++i) {
+                    const std::int64_t query = begin + column_of(n, i);
+                    if (query < a.seq && a.sees(query, first_row + row_of(i))) continue;
+                    g[n][i] = 0;  // whatever it was, a number or none
+                    p[n][i] = 0;
+                }
             }
         }
         multiply_add<T, kDim, kQ>(value_sums, p, grad_tile);
@@ -297,8 +335,8 @@ TW_KERNEL key_grad_tiles(AttentionArgs a, Heads<const T> q, Heads<const T> k, He
         __syncthreads();
     }
     const float key_factor[2] = {a.scale, a.scale}, value_factor[2] = {1, 1};
-    put_rows<T, kDim>(key_sums, key_factor, dk, base, first_key + warp_row, a.seq, kv, a.dim);
-    put_rows<T, kDim>(value_sums, value_factor, dv, base, first_key + warp_row, a.seq, kv, a.dim);
+    put_rows<T, kDim>(key_sums, key_factor, dk, base, first_row, a.seq, kv, a.dim);
+    put_rows<T, kDim>(value_sums, value_factor, dv, base, first_row, a.seq, kv, a.dim);
 }
 
 template <class Body>

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "real_exec/backend/backend.hpp"
+#include "real_exec/backend/cuda/device_clock.hpp"
 #include "real_exec/backend/cuda/gemm.hpp"
 #include "real_exec/backend/cuda/memory_pool.hpp"
 #include "real_exec/backend/cuda/runtime_api.hpp"
@@ -33,6 +34,12 @@ class CudaBackend final : public Backend {
     void synchronize() override;
     void mark() override;
     [[nodiscard]] bool reached_mark() override;
+    void align_clocks() override { clock_.align(stream_); }
+    [[nodiscard]] std::unique_ptr<Moment> moment() override { return clock_.record(stream_); }
+    // The same of another stream of the device; null where nobody asks (align_clocks was never called).
+    [[nodiscard]] std::unique_ptr<Moment> moment_on(Stream stream) {
+        return clock_.aligned() ? clock_.record(stream) : nullptr;
+    }
     [[nodiscard]] std::size_t system_bytes() const override;
 
     void fill(const Tensor& x, double value) override;
@@ -87,11 +94,19 @@ class CudaBackend final : public Backend {
     void softmax_sums(const Tensor& logits, std::int64_t columns, const Tensor& targets,
                       std::int64_t first_token, const Tensor& max, const Tensor& sum,
                       const Tensor& picked) override;
+    void softmax_statistics(const Tensor& logits, std::int64_t columns, const Tensor& targets,
+                            std::int64_t first_token, const Tensor& max, const Tensor& sum,
+                            const Tensor& picked) override;
     double cross_entropy_sum(const Tensor& targets, const Tensor& max, const Tensor& sum,
                              const Tensor& picked, std::int64_t* count) override;
     void cross_entropy_backward(const Tensor& logits, std::int64_t columns, const Tensor& targets,
                                 std::int64_t first_token, const Tensor& max, const Tensor& sum,
-                                double scale) override;
+                                double scale) override {
+        cross_entropy_backward_into(logits, logits, columns, targets, first_token, max, sum, scale);
+    }
+    void cross_entropy_backward_into(const Tensor& gradient, const Tensor& logits, std::int64_t columns,
+                                     const Tensor& targets, std::int64_t first_token, const Tensor& max,
+                                     const Tensor& sum, double scale) override;
 
     void adamw(const Tensor& param, const Tensor& master, const Tensor& grad, const Tensor& m,
                const Tensor& v, const AdamSpec& spec) override;
@@ -135,6 +150,7 @@ class CudaBackend final : public Backend {
     DeviceInfo device_;
     Stream stream_;
     StreamEvent mark_;
+    DeviceClock clock_;
     MemoryPool pool_;
     std::unique_ptr<Gemm> gemm_;
     void* host_word_;  // pinned: results of reductions

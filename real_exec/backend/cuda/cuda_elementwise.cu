@@ -56,11 +56,19 @@ TW_KERNEL squares_kernel(const T* x, bool wide_x, std::int64_t n, double* partia
     const float total = block_sum(sum, scratch);
     if (threadIdx.x == 0) partials[blockIdx.x] = static_cast<double>(total);
 }
+// One block; in one order.
 TW_KERNEL total_kernel(const double* partials, int count, double* total) {
+    TW_SHARED double sums[kThreads];
     double sum = 0;
-    for (int i = 0; i < count; ++i)
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(kThreads))
         sum += partials[i];
-    *total = sum;
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) *total = sums[0];
 }
 // *bad: 1 where an element is not finite, else as it was.
 template <class T>
@@ -169,14 +177,23 @@ TW_KERNEL column_kernel(Rows<T> x, std::int64_t rows, std::int64_t cols, std::in
         sum += to_float(x.data[r * x.ld + col]);
     partials[static_cast<std::int64_t>(blockIdx.y) * cols + col] = sum;
 }
+// 32 columns a block: every kAddWarps-th piece a warp, then the warps in their order. One thread a column
+// would wait for memory once for every few pieces, with most of the device idle.
+constexpr unsigned kAddWarps = 16;
 template <class T>
 TW_KERNEL add_columns_kernel(const float* partials, std::int64_t pieces, std::int64_t stride,
                              std::int64_t cols, T* sum) {
-    const std::int64_t col = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (col >= cols) return;
+    TW_SHARED float totals[kAddWarps][32];
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const std::int64_t col = static_cast<std::int64_t>(blockIdx.x) * 32 + lane;
     float total = 0;
-    for (std::int64_t p = 0; p < pieces; ++p)
+    for (std::int64_t p = warp; col < cols && p < pieces; p += kAddWarps)
         total += partials[p * stride + col];
+    totals[warp][lane] = total;
+    __syncthreads();
+    if (warp != 0 || col >= cols) return;
+    for (unsigned w = 1; w < kAddWarps; ++w)
+        total += totals[w][lane];
     sum[col] = from_float<T>(to_float(sum[col]) + total);
 }
 
@@ -325,7 +342,8 @@ double CudaBackend::sum_squares(const Tensor& x) {
         launch("sum_squares", squares_kernel<T>, Grid{blocks}, kThreads, 0, stream_,
                static_cast<const T*>(x.data), wide(x.data), n, p);
     });
-    launch("sum_squares", total_kernel, Grid{1}, 1, 0, stream_, p, static_cast<int>(blocks), p + blocks);
+    launch("sum_squares", total_kernel, Grid{1}, kThreads, 0, stream_, p, static_cast<int>(blocks),
+           p + blocks);
     cuda::copy_to_host(host_word_, p + blocks, sizeof(double), stream_);
     return *static_cast<double*>(host_word_);
 }
@@ -416,11 +434,11 @@ void CudaBackend::column_sum(const MatrixView& x, const Tensor& sum) {
     add_columns(buffer.view(DType::F32, {pieces, x.cols}), pieces, sum);
 }
 
-// sum[j] += partials[0][j] + partials[1][j] + ..., in that order. Rows of partials may be longer than sum.
+// sum[j] += partials[0][j] + partials[1][j] + ..., in one order. Rows of partials may be longer than sum.
 void CudaBackend::add_columns(const Tensor& partials, std::int64_t pieces, const Tensor& sum) {
     typed(sum.dtype, [&](auto t) {
         using T = decltype(t);
-        launch("add_columns", add_columns_kernel<T>, Grid{blocks_for(sum.elements(), kThreads)}, kThreads, 0,
+        launch("add_columns", add_columns_kernel<T>, Grid{blocks_for(sum.elements(), 32)}, 32 * kAddWarps, 0,
                stream_, partials.as<float>(), pieces, MatrixView::of(partials).cols, sum.elements(),
                static_cast<T*>(sum.data));
     });

@@ -10,6 +10,7 @@ namespace tw::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
+constexpr unsigned kRowThreads = 512;  // of a row as long as a vocabulary
 
 template <class T>
 TW_KERNEL embedding_kernel(const std::int32_t* tokens, const T* table, std::int64_t vocabulary,
@@ -21,45 +22,85 @@ TW_KERNEL embedding_kernel(const std::int32_t* tokens, const T* table, std::int6
         y[row * cols + c] = here ? table[token * cols + c] : T{};
 }
 
-constexpr int kListed = 1024;  // rows that a block lists before it adds them
-
-// A block owns `ids` rows of the table and kThreads of their columns. It reads all tokens, lists the rows of
-// its own in order, and adds them in that order: no atomics, the same sum every time.
-template <class G, class T>
-TW_KERNEL embedding_grad_kernel(const std::int32_t* tokens, std::int64_t rows, const G* dy,
-                                std::int64_t first_token, std::int64_t vocabulary, std::int64_t ids,
-                                T* dtable, std::int64_t cols) {
-    TW_SHARED std::int32_t listed[kListed];
-    TW_SHARED std::int32_t warp_counts[32];
-    const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * ids;
-    const std::int64_t first = first_token + begin;
-    const std::int64_t end = first_token + (begin + ids < vocabulary ? begin + ids : vocabulary);
-    const std::int64_t col = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    int count = 0;
-    for (std::int64_t at = 0; at < rows; at += blockDim.x) {
-        const std::int64_t row = at + threadIdx.x;
-        const bool own = row < rows && tokens[row] >= first && tokens[row] < end;
-        const unsigned votes = __ballot_sync(kAllLanes, own);
-        if (lane == 0) warp_counts[warp] = __popc(votes);
+// Rows in the order of their tokens, those of one token as they come: a row's place is the number of rows
+// that go before it, counted by n^2 comparisons of integers.
+constexpr int kSortThreads = 256;
+constexpr std::int64_t kSortedRows = 65536;  // at a time
+TW_KERNEL sort_kernel(const std::int32_t* tokens, int n, std::int32_t* sorted_tokens,
+                      std::int32_t* sorted_rows) {
+    constexpr int kTile = kSortThreads / 4;
+    TW_SHARED Quad tile[kTile];
+    const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    const std::int32_t own = row < n ? tokens[row] : 0;
+    int before = 0;
+    for (int begin = 0; begin < n; begin += kSortThreads) {
+        const int at = begin + static_cast<int>(threadIdx.x);
+        reinterpret_cast<std::int32_t*>(tile)[threadIdx.x] = at < n ? tokens[at] : 0x7fffffff;
         __syncthreads();
-        int before = count;
-        for (unsigned w = 0; w < warp; ++w)
-            before += warp_counts[w];
-        if (own) listed[before + __popc(votes & ((1U << lane) - 1))] = static_cast<std::int32_t>(row);
-        for (unsigned w = 0; w < blockDim.x / 32; ++w)
-            count += warp_counts[w];
-        __syncthreads();
-        const bool last = at + blockDim.x >= rows;
-        if (!last && count + static_cast<int>(blockDim.x) <= kListed) continue;
-        for (int i = 0; col < cols && i < count; ++i) {
-            const std::int64_t from = listed[i];
-            T* to = dtable + (tokens[from] - first_token) * cols + col;
-            *to = from_float<T>(to_float(*to) + to_float(dy[from * cols + col]));
+        const bool same_block = begin == static_cast<int>(blockIdx.x) * kSortThreads;
+        // Equal tokens of earlier rows go before this one.
+        const std::int32_t limit = begin < static_cast<int>(blockIdx.x) * kSortThreads ? own + 1 : own;
+        int counts[4] = {};
+        for (int i = 0; i < kTile; ++i) {
+            const Quad four = tile[i];
+            TW_UNROLL
+            for (int j = 0; j < 4; ++j)
+                counts[j] += static_cast<std::int32_t>(four.words[j]) < limit ? 1 : 0;
         }
-        count = 0;
+        before += counts[0] + counts[1] + counts[2] + counts[3];
+        for (int i = 0; same_block && i < static_cast<int>(threadIdx.x); ++i)
+            before += reinterpret_cast<const std::int32_t*>(tile)[i] == own ? 1 : 0;
         __syncthreads();
     }
+    if (row >= n) return;
+    sorted_tokens[before] = own;
+    sorted_rows[before] = row;
+}
+
+constexpr int kSumWarps = 16;
+constexpr int kSumColumns = 32 * kPack;
+
+// The block of a token's first place sums its rows, every kSumWarps-th a warp, then the warps in their order:
+// no atomics, the same sum every time.
+template <class G, class T>
+TW_KERNEL embedding_grad_kernel(const std::int32_t* sorted_tokens, const std::int32_t* sorted_rows, int n,
+                                const G* dy, std::int64_t first_token, std::int64_t vocabulary, T* dtable,
+                                std::int64_t cols, bool wide_dy) {
+    TW_SHARED float sums[kSumWarps][kSumColumns];
+    const int begin = static_cast<int>(blockIdx.x);
+    const std::int32_t own = sorted_tokens[begin];
+    const std::int64_t token = own - first_token;
+    if (token < 0 || token >= vocabulary) return;
+    if (begin > 0 && sorted_tokens[begin - 1] == own) return;
+    int end = n;  // of the token's places
+    for (int low = begin + 1; low < end;) {
+        const int middle = low + (end - low) / 2;
+        if (sorted_tokens[middle] == own) {
+            low = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+    const std::int64_t first_col = static_cast<std::int64_t>(blockIdx.y) * kSumColumns;
+    const std::int64_t col = first_col + lane * kPack;
+    float own_sums[kPack] = {};
+    for (int place = begin + warp; col < cols && place < end; place += kSumWarps) {
+        float v[kPack];
+        load_pack(dy + sorted_rows[place] * cols + col, cols - col, wide_dy, v);
+        for (int i = 0; i < kPack; ++i)
+            own_sums[i] += v[i];
+    }
+    for (int i = 0; i < kPack; ++i)
+        sums[warp][lane * kPack + i] = own_sums[i];
+    __syncthreads();
+    const int at = static_cast<int>(threadIdx.x);
+    if (at >= kSumColumns || first_col + at >= cols) return;
+    float total = 0;
+    for (int w = 0; w < kSumWarps; ++w)
+        total += sums[w][at];
+    T* to = dtable + token * cols + first_col + at;
+    *to = from_float<T>(to_float(*to) + total);
 }
 
 template <class X, class T>
@@ -87,20 +128,20 @@ TW_KERNEL position_grad_kernel(const G* dy, std::int64_t rows, std::int64_t seq_
     }
 }
 
+// A block a row: no pair divides numbers of 64 bits.
 template <class T>
-TW_KERNEL rope_kernel(T* x, std::int64_t ld, std::int64_t rows, std::int64_t heads, std::int64_t half,
-                      std::int64_t seq_len, const float* cosines, const float* sines, float sign) {
-    const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (index >= rows * heads * half) return;
-    const std::int64_t i = index % half;
-    const std::int64_t head = index / half % heads;
-    const std::int64_t row = index / half / heads;
-    T* low = x + row * ld + head * 2 * half + i;
-    const std::int64_t at = row % seq_len * half + i;
-    const float a = to_float(low[0]), b = to_float(low[half]);
-    const float c = cosines[at], s = sign * sines[at];
-    low[0] = from_float<T>(a * c - b * s);
-    low[half] = from_float<T>(b * c + a * s);
+TW_KERNEL rope_kernel(T* x, std::int64_t ld, unsigned pairs, unsigned half, std::int64_t seq_len,
+                      const float* cosines, const float* sines, float sign) {
+    const std::int64_t row = blockIdx.x;
+    const std::int64_t position = row % seq_len * half;
+    for (unsigned pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
+        const unsigned head = pair / half, i = pair % half;
+        T* low = x + row * ld + 2 * head * half + i;
+        const float a = to_float(low[0]), b = to_float(low[half]);
+        const float c = cosines[position + i], s = sign * sines[position + i];
+        low[0] = from_float<T>(a * c - b * s);
+        low[half] = from_float<T>(b * c + a * s);
+    }
 }
 
 template <class T>
@@ -138,12 +179,43 @@ TW_KERNEL sums_kernel(const T* x, std::int64_t ld, std::int64_t cols, const std:
     picked[r] = targets[r] >= 0 && target >= 0 && target < cols ? to_float(row[target]) : 0.0F;
 }
 
+// Both in one pass over the row: a thread keeps the largest of what it has seen and the sum below it
+// (Milakov and Gimelshein 2018, algorithm 3).
 template <class T>
-TW_KERNEL softmax_grad_kernel(T* x, std::int64_t ld, std::int64_t cols, const std::int32_t* targets,
-                              std::int64_t first_token, const float* max, const float* sums, float scale,
-                              bool wide_all) {
+TW_KERNEL statistics_kernel(const T* x, std::int64_t ld, std::int64_t cols, const std::int32_t* targets,
+                            std::int64_t first_token, float* max, float* sums, float* picked, bool wide_all) {
+    TW_SHARED float scratch[32];
     const std::int64_t r = blockIdx.x;
-    T* row = x + r * ld;
+    const T* row = x + r * ld;
+    float largest = -INFINITY, sum = 0;
+    for (std::int64_t c = static_cast<std::int64_t>(threadIdx.x) * kPack; c < cols; c += blockDim.x * kPack) {
+        float v[kPack];
+        load_pack(row + c, cols - c, wide_all, v, -INFINITY);
+        float higher = largest;
+        for (int i = 0; i < kPack; ++i)
+            higher = fmaxf(higher, v[i]);
+        if (higher == -INFINITY) continue;  // infinities less infinities are no numbers
+        sum *= __expf(largest - higher);
+        largest = higher;
+        for (int i = 0; i < kPack; ++i)
+            sum += __expf(v[i] - largest);
+    }
+    const float top = block_max(largest, scratch);
+    sum = block_sum(largest == -INFINITY ? 0.0F : sum * __expf(largest - top), scratch);
+    if (threadIdx.x != 0) return;
+    max[r] = top;
+    sums[r] = sum;
+    const std::int64_t target = targets[r] - first_token;
+    picked[r] = targets[r] >= 0 && target >= 0 && target < cols ? to_float(row[target]) : 0.0F;
+}
+
+template <class G, class T>
+TW_KERNEL softmax_grad_kernel(G* gradient, const T* x, std::int64_t ld, std::int64_t cols,
+                              const std::int32_t* targets, std::int64_t first_token, const float* max,
+                              const float* sums, float scale, bool wide_all) {
+    const std::int64_t r = blockIdx.x;
+    const T* row = x + r * ld;
+    G* out = gradient + r * ld;
     const bool counts = targets[r] >= 0;
     const float factor = counts ? scale / sums[r] : 0.0F;
     const std::int64_t target = counts ? targets[r] - first_token : -1;
@@ -155,7 +227,7 @@ TW_KERNEL softmax_grad_kernel(T* x, std::int64_t ld, std::int64_t cols, const st
             v[i] = inside ? __expf(v[i] - max[r]) * factor : 0.0F;
             if (inside && c + i == target) v[i] -= scale;
         }
-        store_pack(row + c, ld - c, wide_all, v);
+        store_pack(out + c, ld - c, wide_all, v);
     }
 }
 
@@ -166,10 +238,12 @@ TW_KERNEL loss_kernel(const std::int32_t* targets, const float* max, const float
     TW_SHARED double counts[kThreads];
     double total = 0, count = 0;
     for (std::int64_t r = threadIdx.x; r < rows; r += blockDim.x) {
-        if (targets[r] < 0) continue;
-        total +=
+        // All are read ahead of the choice, so that reads of several rows are under way.
+        const double own =
             log(static_cast<double>(sum[r])) + static_cast<double>(max[r]) - static_cast<double>(picked[r]);
-        count += 1;
+        const bool counts_here = targets[r] >= 0;
+        total += counts_here ? own : 0;
+        count += counts_here ? 1 : 0;
     }
     totals[threadIdx.x] = total;
     counts[threadIdx.x] = count;
@@ -216,17 +290,26 @@ void CudaBackend::embedding_backward(const Tensor& tokens, const Tensor& dy, std
                                      const Tensor& dtable) {
     const MatrixView rows = MatrixView::of(dtable);
     if (tokens.elements() == 0) return;
-    const std::int64_t ids = std::clamp<std::int64_t>(rows.rows / 1024, 1, 64);
-    const Grid grid{blocks_for(rows.rows, ids), blocks_for(rows.cols, kThreads)};
-    typed(dy.dtype, [&](auto tg) {
-        using G = decltype(tg);
-        typed(dtable.dtype, [&](auto tt) {
-            using T = decltype(tt);
-            launch("embedding_grad", embedding_grad_kernel<G, T>, grid, kThreads, 0, stream_,
-                   tokens.as<std::int32_t>(), tokens.elements(), typed_data<const G>(dy), first_token,
-                   rows.rows, ids, typed_data<T>(dtable), rows.cols);
+    const std::int64_t most = std::min(tokens.elements(), kSortedRows);
+    const Buffer buffer = allocate(DType::I32, {2, most}, MemoryUse::Temporaries);
+    auto* sorted_tokens = static_cast<std::int32_t*>(buffer.data());
+    std::int32_t* sorted_rows = sorted_tokens + most;
+    for (std::int64_t begin = 0; begin < tokens.elements(); begin += most) {
+        const std::int64_t n = std::min(most, tokens.elements() - begin);
+        launch("embedding_sort", sort_kernel, Grid{blocks_for(n, kSortThreads)}, kSortThreads, 0, stream_,
+               tokens.as<std::int32_t>() + begin, static_cast<int>(n), sorted_tokens, sorted_rows);
+        typed(dy.dtype, [&](auto tg) {
+            using G = decltype(tg);
+            typed(dtable.dtype, [&](auto tt) {
+                using T = decltype(tt);
+                launch("embedding_grad", embedding_grad_kernel<G, T>,
+                       Grid{static_cast<unsigned>(n), blocks_for(rows.cols, kSumColumns)}, 32 * kSumWarps, 0,
+                       stream_, sorted_tokens, sorted_rows, static_cast<int>(n),
+                       typed_data<const G>(dy) + begin * rows.cols, first_token, rows.rows,
+                       typed_data<T>(dtable), rows.cols, wide(dy.data) && rows.cols % kPack == 0);
+            });
         });
-    });
+    }
 }
 
 void CudaBackend::position_add(const Tensor& table, std::int64_t seq_len, std::int64_t first_row,
@@ -284,9 +367,8 @@ void CudaBackend::rope(const MatrixView& x, std::int64_t seq_len, std::int64_t h
     const auto* cosines = static_cast<const float*>(table.data());
     typed(x.dtype, [&](auto t) {
         using T = decltype(t);
-        const std::int64_t heads = x.cols / head_dim;
-        launch("rope", rope_kernel<T>, Grid{blocks_for(x.rows * heads * half, kThreads)}, kThreads, 0,
-               stream_, static_cast<T*>(x.data), x.ld, x.rows, heads, half, seq_len, cosines,
+        launch("rope", rope_kernel<T>, rows_grid(x.rows), kThreads, 0, stream_, static_cast<T*>(x.data), x.ld,
+               static_cast<unsigned>(x.cols / 2), static_cast<unsigned>(half), seq_len, cosines,
                cosines + seq_len * half, inverse ? -1.0F : 1.0F);
     });
 }
@@ -314,6 +396,19 @@ void CudaBackend::softmax_sums(const Tensor& logits, std::int64_t columns, const
     });
 }
 
+void CudaBackend::softmax_statistics(const Tensor& logits, std::int64_t columns, const Tensor& targets,
+                                     std::int64_t first_token, const Tensor& max, const Tensor& sum,
+                                     const Tensor& picked) {
+    const MatrixView x = MatrixView::of(logits);
+    if (x.rows == 0) return;
+    typed(x.dtype, [&](auto t) {
+        using T = decltype(t);
+        launch("softmax_statistics", statistics_kernel<T>, rows_grid(x.rows), kRowThreads, 0, stream_,
+               static_cast<const T*>(x.data), x.cols, columns, targets.as<std::int32_t>(), first_token,
+               max.as<float>(), sum.as<float>(), picked.as<float>(), wide(x));
+    });
+}
+
 double CudaBackend::cross_entropy_sum(const Tensor& targets, const Tensor& max, const Tensor& sum,
                                       const Tensor& picked, std::int64_t* count) {
     const Buffer out = allocate(2 * sizeof(double), MemoryUse::Temporaries);
@@ -326,16 +421,22 @@ double CudaBackend::cross_entropy_sum(const Tensor& targets, const Tensor& max, 
     return result[0];
 }
 
-void CudaBackend::cross_entropy_backward(const Tensor& logits, std::int64_t columns, const Tensor& targets,
-                                         std::int64_t first_token, const Tensor& max, const Tensor& sum,
-                                         double scale) {
+void CudaBackend::cross_entropy_backward_into(const Tensor& gradient, const Tensor& logits,
+                                              std::int64_t columns, const Tensor& targets,
+                                              std::int64_t first_token, const Tensor& max, const Tensor& sum,
+                                              double scale) {
     const MatrixView x = MatrixView::of(logits);
+    TW_CHECK(gradient.elements() == logits.elements());
     if (x.rows == 0) return;
-    typed(x.dtype, [&](auto t) {
-        using T = decltype(t);
-        launch("softmax_grad", softmax_grad_kernel<T>, rows_grid(x.rows), kThreads, 0, stream_,
-               static_cast<T*>(x.data), x.cols, columns, targets.as<std::int32_t>(), first_token,
-               max.as<float>(), sum.as<float>(), static_cast<float>(scale), wide(x));
+    typed(x.dtype, [&](auto tx) {
+        using T = decltype(tx);
+        typed(gradient.dtype, [&](auto tg) {
+            using G = decltype(tg);
+            launch("softmax_grad", softmax_grad_kernel<G, T>, rows_grid(x.rows), kRowThreads, 0, stream_,
+                   static_cast<G*>(gradient.data), static_cast<const T*>(x.data), x.cols, columns,
+                   targets.as<std::int32_t>(), first_token, max.as<float>(), sum.as<float>(),
+                   static_cast<float>(scale), wide(x) && wide(gradient.data));
+        });
     });
 }
 

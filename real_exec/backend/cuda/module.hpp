@@ -11,7 +11,7 @@
 
 namespace tw::cuda {
 
-inline constexpr std::uint32_t kModuleVersion = 2;
+inline constexpr std::uint32_t kModuleVersion = 3;
 inline constexpr const char* kModuleSymbol = "trainwright_cuda_module";
 inline constexpr const char* kModuleFile = "libtrainwright_cuda.so";
 

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -13,6 +14,9 @@ void require(cudaError_t status, const char* what) {
     std::fprintf(stderr, "CUDA: %s: %s\n", what, cudaGetErrorString(status));
     std::abort();
 }
+
+// Where a device reads the host's pages itself (Grace Hopper), copies from them go on after their calls.
+std::atomic<bool> reads_pages{false};
 
 cudaStream_t native(Stream stream) {
     return static_cast<cudaStream_t>(stream);
@@ -69,6 +73,9 @@ Result<DeviceInfo> open_device(int index) {
         return Error{ErrorCode::Failure, std::string(properties.name) + " has no memory pools here", "cuda",
                      "a driver or a virtual GPU with unified memory, or --backend cpu"};
     }
+    int coherent = 0;
+    cudaDeviceGetAttribute(&coherent, cudaDevAttrPageableMemoryAccessUsesHostPageTables, index);
+    reads_pages = coherent != 0;
     return DeviceInfo{properties.name,
                       properties.major,
                       properties.minor,
@@ -126,6 +133,17 @@ StreamEvent make_event() {
     require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
     return event;
 }
+StreamEvent make_timed_event() {
+    cudaEvent_t event = nullptr;
+    require(cudaEventCreateWithFlags(&event, cudaEventDefault), "event");
+    return event;
+}
+double elapsed_s(StreamEvent from, StreamEvent to) {
+    float ms = 0;
+    require(cudaEventElapsedTime(&ms, static_cast<cudaEvent_t>(from), static_cast<cudaEvent_t>(to)),
+            "time between events");
+    return static_cast<double>(ms) * 1e-3;
+}
 void destroy_event(StreamEvent event) {
     cudaEventDestroy(static_cast<cudaEvent_t>(event));
 }
@@ -144,8 +162,9 @@ bool has_happened(StreamEvent event) {
     return false;
 }
 void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream) {
-    // Pageable memory is read before the call returns; pinned memory is the caller's to keep.
+    // Pageable memory has been read when this returns; pinned memory is the caller's to keep.
     require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, native(stream)), "copy to the device");
+    if (reads_pages) require(cudaStreamSynchronize(native(stream)), "copy to the device");
 }
 void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream) {
     require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, native(stream)), "copy to the host");

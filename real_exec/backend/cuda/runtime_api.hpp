@@ -42,6 +42,9 @@ StreamEvent make_event();
 void destroy_event(StreamEvent event);
 void record(StreamEvent event, Stream stream);  // again: the latest point
 bool has_happened(StreamEvent event);           // true where it was never recorded
+// One with timing; and the seconds from one such point to another, both of which have happened.
+StreamEvent make_timed_event();
+double elapsed_s(StreamEvent from, StreamEvent to);
 void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream);
 void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream);  // complete on return
 void copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "real_exec/backend/copy_bytes.hpp"
+#include "real_exec/comm/call_guard.hpp"
 #include "real_exec/comm/mpi/mpi_request.hpp"
 #include "real_exec/comm/reduce.hpp"
 
@@ -31,7 +32,9 @@ MpiCommunicator::MpiCommunicator(std::string name, std::vector<int> ranks, MPI_C
 }
 
 MpiCommunicator::~MpiCommunicator() {
-    MPI_Comm_free(&messages_);
+    const CallGuard guard(deadline_s_, ranks_[static_cast<std::size_t>(rank_)],
+                          fmt::format("closing group '{}'", name_));
+    MPI_Comm_free(&messages_);  // collective, by the standard
     MPI_Comm_free(&collectives_);
 }
 

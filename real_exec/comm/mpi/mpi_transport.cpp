@@ -7,9 +7,9 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include "real_exec/comm/call_guard.hpp"
 #include "real_exec/comm/mpi/mpi_communicator.hpp"
 #include "real_exec/comm/patience.hpp"
-#include "real_exec/comm/start_guard.hpp"
 
 namespace tw {
 namespace {
@@ -29,6 +29,8 @@ bool more_ranks_than_cores() {
     return usable > 0 && ranks > usable;
 }
 
+constexpr double kAbortLimit_s = 20;  // the launcher may be gone itself
+
 class MpiTransport final : public Transport {
   public:
     explicit MpiTransport(const MpiOptions& options) : options_(options) {
@@ -39,7 +41,10 @@ class MpiTransport final : public Transport {
     ~MpiTransport() override {
         int finalized = 0;
         MPI_Finalized(&finalized);
-        if (finalized == 0) MPI_Finalize();
+        if (finalized != 0) return;
+        // Waits for every rank, also for one that has gone meanwhile.
+        const CallGuard guard(options_.deadline_s, rank_, "in MPI_Finalize");
+        MPI_Finalize();
     }
     MpiTransport(const MpiTransport&) = delete;
     MpiTransport& operator=(const MpiTransport&) = delete;
@@ -58,7 +63,7 @@ class MpiTransport final : public Transport {
         MPI_Comm_group(MPI_COMM_WORLD, &world);
         MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &group);
         MPI_Comm messages = MPI_COMM_NULL, collectives = MPI_COMM_NULL;
-        const StartGuard guard(options_.deadline_s, rank_, fmt::format("creating group '{}'", name));
+        const CallGuard guard(options_.deadline_s, rank_, fmt::format("creating group '{}'", name));
         // Collective over the members alone; the tag tells creations that overlap apart.
         const int failed = MPI_Comm_create_group(MPI_COMM_WORLD, group, 1, &messages) |
                            MPI_Comm_create_group(MPI_COMM_WORLD, group, 2, &collectives);
@@ -80,6 +85,7 @@ class MpiTransport final : public Transport {
 
     [[noreturn]] void abort(int exit_code, std::string_view message) override {
         std::cerr << message << std::endl;
+        const CallGuard guard(kAbortLimit_s, rank_, "in MPI_Abort", exit_code);
         MPI_Abort(MPI_COMM_WORLD, exit_code);
         std::_Exit(exit_code);
     }
@@ -95,9 +101,9 @@ Result<std::unique_ptr<Transport>> make_mpi_transport(const MpiOptions& options)
     // Open MPI, told that ranks share cores, yields in every call that finds nothing, those between two
     // kernels too: each hands over a slice. Our own waits give the processor away (patience.hpp).
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
-    const StartGuard guard(options.deadline_s,
-                           rank_of_launcher([](const char* name) { return std::getenv(name); }),
-                           "in MPI_Init");
+    const CallGuard guard(options.deadline_s,
+                          rank_of_launcher([](const char* name) { return std::getenv(name); }),
+                          "in MPI_Init");
     int provided = 0;
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
         return Error{ErrorCode::Failure, "MPI could not start", "", "start the ranks with mpirun or srun"};

@@ -70,6 +70,8 @@ cudaStream_t urgent_stream() {
     return stream;
 }
 
+constexpr double kClosing_s = 5;
+
 // One NCCL communicator and the stream of its operations.
 struct Channel {
     ncclComm_t comm = nullptr;
@@ -81,12 +83,10 @@ struct Channel {
     Channel& operator=(const Channel&) = delete;
     ~Channel() {
         if (comm != nullptr) {
-            if (failed || std::uncaught_exceptions() > 0) {
-                ncclCommAbort(comm);
-            } else {
-                (void)settle(comm, ncclCommFinalize(comm), "closing a communicator", 5);
-                ncclCommDestroy(comm);
-            }
+            // What does not come to its end is given up: destroying it would wait once more.
+            const bool given_up = failed || std::uncaught_exceptions() > 0 ||
+                                  !settle(comm, ncclCommFinalize(comm), "closing a communicator", kClosing_s);
+            given_up ? ncclCommAbort(comm) : ncclCommDestroy(comm);
         }
         if (stream != nullptr) cudaStreamDestroy(stream);
     }
@@ -111,19 +111,22 @@ class NcclRequest final : public Request {
     NcclRequest(const NcclRequest&) = delete;
     NcclRequest& operator=(const NcclRequest&) = delete;
 
-    // Behind what the backend has been asked to compute so far.
+    // Behind what the backend has been asked to compute so far. The channel's work before it is done then,
+    // but its peers may not have come.
     void begin() {
         cudaEvent_t ready = nullptr;
         require(cudaEventCreateWithFlags(&ready, cudaEventDisableTiming), "event");
         require(cudaEventRecord(ready, static_cast<cudaStream_t>(backend_.stream())), "event");
         require(cudaStreamWaitEvent(channel_->stream, ready, 0), "event");
         require(cudaEventDestroy(ready), "event");
+        start_ = backend_.moment_on(channel_->stream);
     }
     void posted(Status status) {
         if (!status) {
             fail(std::move(status));
             return;
         }
+        end_ = backend_.moment_on(channel_->stream);
         require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "event");
         require(cudaEventRecord(event_, channel_->stream), "event");
     }
@@ -174,6 +177,12 @@ class NcclRequest final : public Request {
         }
         return failed_;
     }
+    [[nodiscard]] std::optional<DeviceTimes> device_times() const override {
+        if (!start_ || !end_) return std::nullopt;
+        const std::optional<HostTime> start = start_->time(), end = end_->time();
+        if (!start || !end) return std::nullopt;
+        return DeviceTimes{*start, *end};
+    }
     [[nodiscard]] std::string waiting_for() const override { return what_; }
 
   private:
@@ -195,6 +204,7 @@ class NcclRequest final : public Request {
     CudaBackend& backend_;
     double deadline_s_;
     cudaEvent_t event_ = nullptr;
+    std::unique_ptr<Moment> start_, end_;  // null: nobody asks
     std::vector<Staged> staged_;
     Status failed_ = ok();
     bool done_ = false;
@@ -214,7 +224,7 @@ class NcclCommunicator final : public Communicator {
 
     Status connect() { return size() == 1 ? ok() : connect(collective_, "", rank_, size()); }
     // All members walk through the routes in the same order, so that nobody waits in a circle.
-    Status open_routes(std::span<const Route> routes) override {
+    Status open_routes(std::span<const Route> routes) {
         for (const Route& route : routes) {
             TW_CHECK(route.from != route.to);
             if (route.from != rank_ && route.to != rank_) continue;
@@ -375,6 +385,7 @@ class NcclCommunicator final : public Communicator {
     RequestPtr post(const char* operation, Channel& channel, std::size_t bytes, Enqueue enqueue) {
         const std::string what = name_ + " " + operation + " of " + std::to_string(bytes) + " B";
         auto request = std::make_unique<NcclRequest>(what, &channel, backend_, bootstrap_.deadline_s);
+        TW_CHECK_MSG(size() == 1 || channel.comm != nullptr, "a group for messages was used for more");
         const ncclResult_t result = enqueue(*request);
         if (size() == 1) {
             request->posted_alone();
@@ -411,19 +422,14 @@ class NcclTransport final : public Transport {
     [[nodiscard]] int size() const override { return bootstrap_.size; }
 
     Result<std::unique_ptr<Communicator>> create(std::string name, std::span<const int> ranks) override {
-        std::string key = name;
-        int own = -1;
-        for (std::size_t i = 0; i < ranks.size(); ++i) {
-            key.append(i == 0 ? ":" : ",").append(std::to_string(ranks[i]));
-            if (ranks[i] == bootstrap_.rank) own = static_cast<int>(i);
-        }
-        TW_CHECK_MSG(own >= 0, "a communicator is created by its members");
-        const int before = created_[key]++;
-        key.append("#").append(std::to_string(before));
-        auto made =
-            std::make_unique<NcclCommunicator>(std::move(name), std::vector<int>(ranks.begin(), ranks.end()),
-                                               own, backend_, bootstrap_, std::move(key));
+        std::unique_ptr<NcclCommunicator> made = group_of(std::move(name), ranks);
         if (Status connected = made->connect(); !connected) return connected.errors();
+        return std::unique_ptr<Communicator>(std::move(made));
+    }
+    Result<std::unique_ptr<Communicator>> create_for_messages(std::string name, std::span<const int> ranks,
+                                                              std::span<const Route> routes) override {
+        std::unique_ptr<NcclCommunicator> made = group_of(std::move(name), ranks);
+        if (Status opened = made->open_routes(routes); !opened) return opened.errors();
         return std::unique_ptr<Communicator>(std::move(made));
     }
     void progress() override {}  // NCCL's kernels and threads need no help
@@ -435,6 +441,21 @@ class NcclTransport final : public Transport {
     }
 
   private:
+    std::unique_ptr<NcclCommunicator> group_of(std::string name, std::span<const int> ranks) {
+        std::string key = name;
+        int own = -1;
+        for (std::size_t i = 0; i < ranks.size(); ++i) {
+            key.append(i == 0 ? ":" : ",").append(std::to_string(ranks[i]));
+            if (ranks[i] == bootstrap_.rank) own = static_cast<int>(i);
+        }
+        TW_CHECK_MSG(own >= 0, "a communicator is created by its members");
+        const int before = created_[key]++;
+        key.append("#").append(std::to_string(before));
+        return std::make_unique<NcclCommunicator>(std::move(name),
+                                                  std::vector<int>(ranks.begin(), ranks.end()), own, backend_,
+                                                  bootstrap_, std::move(key));
+    }
+
     NcclBootstrap bootstrap_;
     CudaBackend& backend_;
     std::map<std::string, int> created_;  // how often, so that keys differ

@@ -3,8 +3,9 @@
 //
 // Operations are enqueued on streams of their own behind what the backend's stream holds when they are
 // posted; when a request has completed, the backend's stream may use the result. A group has an NCCL
-// communicator and a stream for its collectives and one for each of its routes that this rank is an end of
-// (Communicator::open_routes), on which messages wait for nothing but each other. Messages match in the order
+// communicator and a stream for its collectives; a group for messages (Transport::create_for_messages) has
+// one for each of its routes that this rank is an end of, on which messages wait for nothing but each other,
+// and none of the whole group. Messages match in the order
 // in which both ends post them, not by tag: schedules prove that order (plan/schedule/check.hpp). A message
 // without a route shares the collectives' communicator, and both ends post it at the same place among them.
 // Groups connect when they are made, not at their first collective (NCCL_RUNTIME_CONNECT, which the

@@ -230,6 +230,13 @@ TEST(GradientSync, WhatCannotRunIsNamed) {
     PlanDocument forced = document_of(setup);
     forced.plan.collectives = {{"dp", "ring"}};
     EXPECT_EQ(refused(forced), "collectives");
+    PlanDocument offloaded = document_of(setup);
+    offloaded.plan.offload_optimizer = 0.5;
+    EXPECT_EQ(refused(offloaded), "offload_optimizer");
+    offloaded.plan.offload_optimizer = 0;
+    offloaded.plan.offload_activations = true;
+    EXPECT_EQ(refused(offloaded), "/plan/offload_activations");
+    EXPECT_EQ(unsupported_by_executor(offloaded.graph, offloaded.plan).size(), 1U);  // once
     setup.zero = 1;
     EXPECT_EQ(refused(document_with("top-k", setup)), "zero");
     setup.zero = 0;

@@ -1,6 +1,9 @@
 #include "real_exec/runtime/groups.hpp"
 
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -18,15 +21,24 @@ class CountingTransport final : public Transport {
         if (ranks.size() > 1) created.insert(name);
         return std::unique_ptr<Communicator>(std::make_unique<FailingGroup>());
     }
+    Result<std::unique_ptr<Communicator>> create_for_messages(std::string name, std::span<const int> ranks,
+                                                              std::span<const Route> ways) override {
+        if (ranks.size() > 1) for_messages.insert(std::move(name));
+        for (const Route& way : ways)
+            routes.emplace_back(way.from, way.to);
+        return std::unique_ptr<Communicator>(std::make_unique<FailingGroup>());
+    }
     void progress() override {}
     [[noreturn]] void abort(int, std::string_view message) override {
         throw std::runtime_error(std::string(message));
     }
-    std::multiset<std::string> created;  // of more than one rank
+    std::multiset<std::string> created, for_messages;  // of more than one rank
+    std::vector<std::pair<int, int>> routes;
 };
 
 struct Made {
-    std::multiset<std::string> names;
+    std::multiset<std::string> names, for_messages;
+    std::vector<std::pair<int, int>> routes;
     Groups groups;
 };
 
@@ -39,7 +51,8 @@ Made make(const RunSetup& setup, const Groups::Options& options) {
     CountingTransport transport;
     auto groups = Groups::create(transport, *layout, *schedule, options);
     EXPECT_TRUE(groups);
-    return {std::move(transport.created), std::move(*groups)};
+    return {std::move(transport.created), std::move(transport.for_messages), std::move(transport.routes),
+            std::move(*groups)};
 }
 
 using Names = std::multiset<std::string>;
@@ -58,8 +71,9 @@ TEST(Groups, OpenWhatThePlanUses) {
     EXPECT_EQ(layers.groups.layer_shards(true).shard, layers.groups.layer_dp.get());
 
     const Made cut = make(setup, {.shard = 2, .layer_by_layer = true});
-    EXPECT_EQ(cut.names, (Names{"dp", "dp layer by layer", "dp layer by layer shards",
-                                "dp layer by layer shards", "dp shards", "dp shards", "world"}));
+    EXPECT_EQ(cut.names, (Names{"dp layer by layer shards", "dp layer by layer shards", "dp shards",
+                                "dp shards", "world"}));
+    EXPECT_EQ(cut.for_messages, (Names{"dp", "dp layer by layer"}));  // they move nothing
     EXPECT_EQ(cut.groups.shards(0, true).shard, cut.groups.dp_cut.shard.get());
     EXPECT_EQ(cut.groups.layer_shards(true).copies, cut.groups.layer_dp_cut.copies.get());
 
@@ -78,6 +92,22 @@ TEST(Groups, OfTensorParallelRanks) {
     setup.mesh.tp = 2;
     setup.mesh.dp = 2;
     EXPECT_EQ(make(setup, {}).names, (Names{"dp", "tp", "world"}));
+}
+
+// A pipeline's ranks have ways to their neighbours and no communicator of all of them.
+TEST(Groups, OfAPipeline) {
+    RunSetup setup;
+    setup.family = Family::Llama;
+    setup.tied = false;
+    setup.mesh.pp = 4;
+    const Made made = make(setup, {});
+    EXPECT_EQ(made.names, (Names{"world"}));
+    EXPECT_EQ(made.for_messages, (Names{"pp"}));
+    EXPECT_EQ(made.routes,
+              (std::vector<std::pair<int, int>>{{0, 1}, {1, 0}, {1, 2}, {2, 1}, {2, 3}, {3, 2}}));
+    setup.family = Family::Gpt;
+    setup.tied = true;
+    EXPECT_EQ(make(setup, {}).names, (Names{"tied embeddings", "world"}));
 }
 
 // Replicas that step by themselves have norms of their own.

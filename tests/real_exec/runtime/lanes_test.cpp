@@ -153,6 +153,79 @@ TEST(Lanes, GoOnWhileADeviceComputes) {
     lanes.drain();
 }
 
+using namespace std::chrono_literals;
+
+// An operation of a device, which the host sees 3 ms after its end; without times the host's own.
+class DeviceRequest final : public Request {
+  public:
+    explicit DeviceRequest(std::optional<DeviceTimes> times) : times_(times) {}
+    bool test() override { return !times_ || std::chrono::steady_clock::now() > times_->end + 3ms; }
+    Status wait() override { return ok(); }
+    [[nodiscard]] std::optional<DeviceTimes> device_times() const override { return times_; }
+
+  private:
+    std::optional<DeviceTimes> times_;
+};
+
+class DeviceLane final : public LaneHandler {
+  public:
+    std::vector<RequestPtr> start(std::uint32_t index) override {
+        asked = std::chrono::steady_clock::now();
+        std::vector<RequestPtr> requests;
+        requests.push_back(std::make_unique<DeviceRequest>(DeviceTimes{asked + 2ms, asked + 4ms}));
+        if (index == 0)
+            requests.push_back(std::make_unique<DeviceRequest>(DeviceTimes{asked + 1ms, asked + 6ms}));
+        if (index == 1) requests.push_back(std::make_unique<DeviceRequest>(std::nullopt));
+        return requests;
+    }
+    void complete(std::uint32_t) override {}
+    HostTime asked;
+};
+
+// Events hold when the device began and ended; they arrive when the host asked for them.
+TEST(Lanes, TimesOfADevice) {
+    testing::ThrowingTransport transport;
+    RunClock clock;
+    DeviceLane handler;
+    Lanes lanes(transport, clock, handler, "rank 0", 60);
+    RankProgram program;
+    Instruction transfer;
+    transfer.opcode = Opcode::AllReduce;
+    transfer.stream = Stream::Dp;
+    program.instructions = {transfer, transfer, Instruction{}, Instruction{}};
+    program.wait_begin = {0, 0, 0, 0, 0};
+    lanes.begin(program, 0);
+    lanes.enqueue(0);
+    lanes.drain();
+    const TraceEvent& transfers = lanes.events()[0];  // from the first one's start to the last one's end
+    EXPECT_EQ(transfers.start, clock.at(handler.asked + 1ms));
+    EXPECT_EQ(transfers.end, clock.at(handler.asked + 6ms));
+    EXPECT_LE(transfers.arrival, clock.at(handler.asked));
+
+    lanes.enqueue(1);
+    lanes.drain();
+    const TraceEvent& mixed = lanes.events()[1];  // one of its operations is the host's: so is the event
+    EXPECT_EQ(mixed.start, mixed.arrival);
+    EXPECT_GT(mixed.end, clock.at(handler.asked + 7ms));
+
+    lanes.wait_for_dependencies(2);
+    lanes.host_started(2);
+    const HostTime asked = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(10ms);
+    lanes.host_finished(2, DeviceTimes{asked + 2ms, asked + 6ms});
+    const TraceEvent& compute = lanes.events()[2];
+    EXPECT_EQ(compute.start, clock.at(asked + 2ms));
+    EXPECT_EQ(compute.end, clock.at(asked + 6ms));
+    EXPECT_LE(compute.arrival, clock.at(asked));
+
+    // Clocks that differ by a little: nothing runs before it is asked for.
+    lanes.wait_for_dependencies(3);
+    lanes.host_started(3);
+    lanes.host_finished(3, DeviceTimes{asked - 2ms, asked - 1ms});
+    EXPECT_EQ(lanes.events()[3].start, lanes.events()[3].arrival);
+    EXPECT_EQ(lanes.events()[3].end, lanes.events()[3].start);
+}
+
 // The watchdog's thread gives five seconds beside its own time.
 TEST(Lanes, NoWatchdogEndsARest) {
     Rank rank(0.1);

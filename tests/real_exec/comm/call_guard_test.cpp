@@ -1,4 +1,4 @@
-#include "real_exec/comm/start_guard.hpp"
+#include "real_exec/comm/call_guard.hpp"
 
 #include <chrono>
 #include <map>
@@ -11,26 +11,42 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(StartGuardDeathTest, EndsARankThatMeetsNobody) {
+TEST(CallGuardDeathTest, EndsARankThatMeetsNobody) {
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";
     EXPECT_EXIT(
         {
-            const StartGuard guard(0.1, 3, "creating group 'dp'");
+            const CallGuard guard(0.1, 3, "creating group 'dp'");
             std::this_thread::sleep_for(30s);
         },
         ::testing::ExitedWithCode(1),
         "rank 3 has not met the others for 0 s: still creating group 'dp' \\(is every rank of the run");
 }
 
-TEST(StartGuard, LetsGoOfARankThatHasMetThem) {
-    { const StartGuard guard(0.05, 0, "in MPI_Init"); }
+// MPI_Abort that does not return: the run's own exit code stands.
+TEST(CallGuardDeathTest, EndsWithTheExitCodeThatItWasGiven) {
+    ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+    EXPECT_EXIT(
+        {
+            const CallGuard guard(0.1, 2, "in MPI_Abort", 5);
+            std::this_thread::sleep_for(30s);
+        },
+        ::testing::ExitedWithCode(5), "rank 2 has not met the others for 0 s: still in MPI_Abort");
+}
+
+TEST(CallGuard, HasNoDeadlineWhereNoneIsGiven) {
+    const CallGuard guard(0, 0, "in MPI_Init");
+    std::this_thread::sleep_for(50ms);
+}
+
+TEST(CallGuard, LetsGoOfARankThatHasMetThem) {
+    { const CallGuard guard(0.05, 0, "in MPI_Init"); }
     std::this_thread::sleep_for(100ms);
     const auto begin = std::chrono::steady_clock::now();
-    { const StartGuard guard(60, 0, "in MPI_Init"); }
+    { const CallGuard guard(60, 0, "in MPI_Init"); }
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
-TEST(StartGuard, KnowsItsRankBeforeMpiDoes) {
+TEST(CallGuard, KnowsItsRankBeforeMpiDoes) {
     std::map<std::string, std::string> variables;
     const auto environment = [&](const char* name) -> const char* {
         const auto found = variables.find(name);
