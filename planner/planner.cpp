@@ -43,9 +43,15 @@ Errors refused_recomputation(const Environment& environment, const PlanRequest& 
     for (const RecomputeMode mode : request.constraints.recompute.words) {
         ParallelPlan plan = request.base;
         plan.recompute = mode;
+        plan.recompute_modules = request.constraints.modules.any() ? request.constraints.modules
+                                                                   : usual_modules(environment.graph);
         plan.stages = uniform_partition(environment.graph, 1, mode);
+        const RuleContext context{environment.graph, environment.cluster, plan, request.target};
+        PlanCheck modules;
+        check_modules(context, modules);
+        if (!modules.errors.empty()) return modules.errors;  // a list is named for its own sake
         PlanCheck check;
-        check_framework({environment.graph, environment.cluster, plan, request.target}, check);
+        check_framework(context, check);
         std::erase_if(check.errors, [&](const Error& error) {
             return error.context != user_key(PlanKnob::Recompute, request.target);
         });
