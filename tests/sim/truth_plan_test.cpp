@@ -1,4 +1,6 @@
 // Plans that measured rows ask for in words: models, degrees, schedules, recomputation, frameworks.
+#include "sim/validate/truth_plan.hpp"
+
 #include "plan/frameworks/framework.hpp"
 #include "tests/sim/measured_rows.hpp"
 
