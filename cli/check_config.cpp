@@ -9,6 +9,7 @@
 #include "cli/common/load_plan.hpp"
 #include "models/load_model.hpp"
 #include "plan/plan_json.hpp"
+#include "plan/rules/keys.hpp"
 #include "sim/report/report_text.hpp"
 
 namespace tw::cli {
@@ -170,6 +171,13 @@ int check_config(const ConfigReader& reader, std::string_view text, const CheckC
     const auto plan = complete_plan(made.config, made.document.graph, made.document.cluster, errors);
     if (plan) {
         made.document.plan = *plan;
+        for (const RecomputeModule module : kRecomputeModules) {
+            if (!made.config.stated.recompute_modules.has(module) || plan->recompute_modules.has(module))
+                continue;
+            warnings.push_back(fmt::format("{}: the model has no {} that could run again",
+                                           user_key(PlanKnob::RecomputeModules, reader.framework),
+                                           to_string(module)));
+        }
         PlanCheck check = check_plan(made.document.graph, made.document.cluster, *plan, *target);
         // Nothing can be wrong with a model that is not known.
         if (!made.own_model) std::erase_if(check.errors, [](const Error& e) { return e.context == "model"; });

@@ -258,11 +258,12 @@ void define_plan(Command& command) {
                     "sequences a step, over all devices", Need::Required);
     command.integer("--seq-len", options.seq_len, 1, std::int64_t{1} << 30, "S",
                     "tokens of a sequence; the model's own where not given");
-    command.text("--fix", options.fix, "KEY=VALUE,...",
-                 "what the plan must have: dp, tp, sp, pp, vpp, cp, ep, etp, mbs, zero, recompute, schedule; "
-                 "ranges (mbs=1..8), alternatives (schedule=1f1b|zb-h1), recompute=full:2, "
-                 "recompute=selective-ops and zero=2/8 as tables print them; or a plan's whole label, in "
-                 "quotes");
+    command.text(
+        "--fix", options.fix, "KEY=VALUE,...",
+        "what the plan must have: dp, tp, sp, pp, vpp, cp, ep, etp, mbs, zero, recompute, schedule; "
+        "ranges (mbs=1..8), alternatives (schedule=1f1b|zb-h1), recompute=full:2, "
+        "recompute=selective-ops, recompute=modules:mla_up_proj+layernorm and zero=2/8 as tables print "
+        "them; or a plan's whole label, in quotes");
     command.word("--precision", options.precision, precision_names(),
                  "of matrix products; bf16 where not given, or what the devices have");
     command.word("--optimizer", options.optimizer, optimizer_names(), "adam where not given");

@@ -32,6 +32,7 @@ std::string document_pointer(std::string_view key) {
                                          Row{"seq_len", ""},
                                          Row{"zero_shard", ""},
                                          Row{"recompute", ""},
+                                         Row{"recompute_modules", "recompute"},
                                          Row{"schedule", ""},
                                          Row{"microbatch_group", ""},
                                          Row{"stages", ""},

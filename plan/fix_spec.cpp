@@ -40,8 +40,7 @@ constexpr IntKey kShard{"zero", &PlanConstraints::zero_shard, 1, kMaxClusterDevi
 constexpr IntKey kBlocks{"recompute=full", &PlanConstraints::full_blocks, 0, kMaxClusterDevices,
                          "recompute=full:"};
 constexpr std::int64_t kAllShards = 0, kAllBlocks = -1;
-constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective,
-                                        RecomputeMode::SelectiveOps, RecomputeMode::Full};
+constexpr std::string_view kModules = "modules:";
 
 std::vector<std::string> key_names() {
     return {"dp", "tp", "sp", "pp", "vpp", "cp", "ep", "etp", "mbs", "zero", "recompute", "schedule"};
@@ -111,7 +110,7 @@ std::string spec_of_label(std::string_view text) {
         } else if (word == "full" || word.starts_with("full:")) {
             values["recompute"] = word == "full" ? "full:all" : word;
         } else if (word == to_string(RecomputeMode::Selective) ||
-                   word == to_string(RecomputeMode::SelectiveOps)) {
+                   word == to_string(RecomputeMode::SelectiveOps) || word.starts_with(kModules)) {
             values["recompute"] = word;
         } else if (!word.empty()) {
             values["schedule"] = word;
@@ -245,8 +244,11 @@ class FixParser {
         bool plain = false;
         for (const std::string_view written : choices) {
             const bool full = written.starts_with("full:");
+            const bool modules = written.starts_with(kModules);
+            if (modules && !read_modules(written.substr(kModules.size()))) continue;
             const std::string_view choice =
-                full ? read_behind(kBlocks, written, ':', kAllBlocks, plain) : written;
+                full ? read_behind(kBlocks, written, ':', kAllBlocks, plain)
+                     : written.substr(0, modules ? kModules.size() - 1 : written.npos);
             plain = plain || written == "full";
             const auto mode = std::find_if(kRecomputeModes.begin(), kRecomputeModes.end(),
                                            [&](RecomputeMode m) { return to_string(m) == choice; });
@@ -262,6 +264,23 @@ class FixParser {
         for (auto at = words.begin(); at != words.end();) {
             at = std::find(words.begin(), at, *at) != at ? words.erase(at) : at + 1;
         }
+    }
+
+    // One list, so that every plan of a search is costed for it.
+    bool read_modules(std::string_view names) {
+        const auto modules = recompute_modules_named(names);
+        if (!modules) {
+            error(fmt::format("recompute=modules: {}", modules.error().message), modules.error().hint);
+            return false;
+        }
+        if (constraints_.modules.any() && constraints_.modules != *modules) {
+            error(fmt::format("recompute: two lists of modules, {} and {}", to_string(constraints_.modules),
+                              to_string(*modules)),
+                  "a search for each");
+            return false;
+        }
+        constraints_.modules = *modules;
+        return true;
     }
 
     void parse_schedule(const std::vector<std::string_view>& choices) {
@@ -306,11 +325,13 @@ bool PlanConstraints::allows(const ParallelPlan& plan) const {
         return recompute.allows(stage.recompute) &&
                (stage.recompute != RecomputeMode::Full || full_blocks.allows(stage.recompute_layers));
     });
+    const bool others =
+        modules.any() && recomputes_by(plan, RecomputeMode::Modules) && plan.recompute_modules != modules;
     return dp.allows(plan.mesh.dp) && tp.allows(plan.mesh.tp) && pp.allows(plan.mesh.pp) &&
            cp.allows(plan.mesh.cp) && ep.allows(plan.mesh.ep) && etp.allows(plan.mesh.etp) &&
            vpp.allows(plan.virtual_stages) && mbs.allows(plan.microbatch) && zero.allows(plan.zero_stage) &&
            (plan.zero_stage == 0 || zero_shard.allows(plan.zero_shard)) &&
-           sp.allows(plan.sequence_parallel ? 1 : 0) && stages &&
+           sp.allows(plan.sequence_parallel ? 1 : 0) && stages && !others &&
            (!plan.stages.empty() || recompute.allows(plan.recompute)) && schedule.allows(plan.schedule);
 }
 
@@ -375,7 +396,7 @@ std::string to_string(const PlanConstraints& constraints) {
     item("sp", choices);
     choices.clear();
     for (const RecomputeMode mode : constraints.recompute.words) {
-        const std::vector<std::string> name = {std::string(to_string(mode))};
+        const std::vector<std::string> name = {recompute_text(mode, -1, constraints.modules)};
         const bool full = mode == RecomputeMode::Full;
         const auto all = with_behind(
             name, ':', full ? texts(constraints.full_blocks, kAllBlocks) : std::vector<std::string>{});

@@ -4,7 +4,8 @@
 // spec := item (',' item)*; item := key '=' choice ('|' choice)*; a choice is a value, or a range a..b (both
 // included) where the key counts something. Keys: dp, tp, sp, pp, vpp, cp, ep, etp, mbs, zero (0-3; 2/8
 // shards over groups of 8 ranks, 2/all over all), recompute (none, selective, selective-ops, full; full:2 and
-// full:1..4 the first blocks of a stage alone, full:all all of them), schedule (a registry name). sp takes on
+// full:1..4 the first blocks of a stage alone, full:all all of them; modules:mla_up_proj+layernorm these
+// modules, one list a spec, modules those that usual_modules says), schedule (a registry name). sp takes on
 // or off. An empty spec fixes nothing.
 //
 // Or the label of a plan, as summary() and the tables print it: `tp4 sp pp4 dp4 mbs1 1f1b zero1 full:2`; what
@@ -53,9 +54,10 @@ struct WordChoice {
 
 struct PlanConstraints {
     IntChoice dp, tp, pp, vpp, cp, ep, etp, mbs, zero;
-    IntChoice sp;           // 0: off, 1: on
-    IntChoice zero_shard;   // of ZeRO's stages: ranks of a shard group; 0: all
-    IntChoice full_blocks;  // of full recomputation: the first blocks of a stage; -1: all
+    IntChoice sp;              // 0: off, 1: on
+    IntChoice zero_shard;      // of ZeRO's stages: ranks of a shard group; 0: all
+    IntChoice full_blocks;     // of full recomputation: the first blocks of a stage; -1: all
+    RecomputeModules modules;  // of RecomputeMode::Modules; none: any
     WordChoice<RecomputeMode> recompute;
     WordChoice<std::string> schedule;
 

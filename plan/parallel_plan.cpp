@@ -44,10 +44,8 @@ WorkShape ParallelPlan::work_shape(const LayerGraph& graph) const {
     shape.padded_vocab = graph.vocab > 0 ? tw::padded_vocab(graph.vocab, vocab_divisor, mesh.tp) : 0;
     shape.expert_imbalance = expert_imbalance;
     shape.expert_dispatch = expert_dispatch;
-    shape.by_op = recompute == RecomputeMode::SelectiveOps ||
-                  std::any_of(stages.begin(), stages.end(), [](const StageSpec& stage) {
-                      return stage.recompute == RecomputeMode::SelectiveOps;
-                  });
+    shape.by_op = recomputes_by(*this, RecomputeMode::SelectiveOps);
+    shape.modules = recompute_modules;
     return shape;
 }
 
@@ -71,9 +69,8 @@ std::string summary(const ParallelPlan& plan) {
     if (recompute_differs(plan)) {
         text += " recompute-mixed";
     } else if (plan.recompute != RecomputeMode::None) {
-        text += fmt::format(" {}", to_string(plan.recompute));
         const int blocks = plan.stages.empty() ? -1 : plan.stages.front().recompute_layers;
-        if (plan.recompute == RecomputeMode::Full && blocks >= 0) text += fmt::format(":{}", blocks);
+        text += ' ' + recompute_text(plan.recompute, blocks, plan.recompute_modules);
     }
     if (plan.offload_optimizer > 0) text += " offload";
     return text;
@@ -89,8 +86,33 @@ std::string_view to_string(RecomputeMode mode) {
             return "full";
         case RecomputeMode::SelectiveOps:
             return "selective-ops";
+        case RecomputeMode::Modules:
+            return "modules";
     }
     TW_CHECK_MSG(false, "unknown recompute mode");
+}
+
+std::string recompute_text(RecomputeMode mode, int layers, RecomputeModules modules) {
+    std::string text(to_string(mode));
+    if (mode == RecomputeMode::Full && layers >= 0) text += fmt::format(":{}", layers);
+    if (mode == RecomputeMode::Modules && modules.any()) text += ':' + to_string(modules);
+    return text;
+}
+
+RecomputeModules usual_modules(const LayerGraph& graph) {
+    const RecomputeModules all = graph.recompute_modules();
+    RecomputeModules usual;
+    for (const RecomputeModule module :
+         {RecomputeModule::LatentUpProjection, RecomputeModule::Norm, RecomputeModule::ExpertActivation}) {
+        if (all.has(module)) usual.add(module);
+    }
+    return usual;
+}
+
+bool recomputes_by(const ParallelPlan& plan, RecomputeMode mode) {
+    return plan.recompute == mode ||
+           std::any_of(plan.stages.begin(), plan.stages.end(),
+                       [mode](const StageSpec& stage) { return stage.recompute == mode; });
 }
 
 std::string_view to_string(WorkShape::Cp kind) {

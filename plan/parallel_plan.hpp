@@ -26,8 +26,11 @@ struct DeviceMesh {
 };
 
 // Selective: the attention core (Korthikanti et al. 2022). SelectiveOps: operation by operation
-// (RecomputeByOp).
-enum class RecomputeMode : std::uint8_t { None, Selective, Full, SelectiveOps };
+// (RecomputeByOp). Modules: those of ParallelPlan::recompute_modules, in every layer that has them.
+enum class RecomputeMode : std::uint8_t { None, Selective, Full, SelectiveOps, Modules };
+inline constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective,
+                                               RecomputeMode::SelectiveOps, RecomputeMode::Modules,
+                                               RecomputeMode::Full};
 
 // One virtual stage: consecutive layers [first_layer, last_layer) of the LayerGraph.
 struct StageSpec {
@@ -89,6 +92,7 @@ struct ParallelPlan {
     int zero_stage = 0;                             // 0-3; 1 is Megatron's distributed optimizer, 3 is FSDP
     int zero_shard = 0;                             // ranks that a shard group spans (HSDP); 0: all dp * cp
     RecomputeMode recompute = RecomputeMode::None;  // what every stage has where they agree
+    RecomputeModules recompute_modules = {};        // of the stages with RecomputeMode::Modules
     PrecisionSpec precision;
     OptimizerKind optimizer = OptimizerKind::Adam;
     OverlapSpec overlap;
@@ -119,8 +123,17 @@ struct ParallelPlan {
 // "tp8 pp16 dp8 mbs1 1f1b zero1 full": the short name in tables.
 std::string summary(const ParallelPlan& plan);
 
-std::string_view to_string(RecomputeMode mode);  // "none", "selective", "full", "selective-ops"
-std::string_view to_string(WorkShape::Cp kind);  // "ring", "all-to-all"
+std::string_view to_string(RecomputeMode mode);  // "none", "selective", "full", "selective-ops", "modules"
+// "full:2", "modules:layernorm+moe_act": the mode with what it is given.
+std::string recompute_text(RecomputeMode mode, int layers, RecomputeModules modules);
+// Whether some stage, or the plan itself, has the mode.
+bool recomputes_by(const ParallelPlan& plan, RecomputeMode mode);
+// What is recomputed by modules where none is named, of models with latent attention or experts; none of
+// others: what DeepSeek-V3's training recomputed (DeepSeek-AI 2024, 2412.19437, section 3.2.3: norms and the
+// latent up-projection; section 3.3.2: the activation's output inside the experts), as a Megatron-Bridge
+// recipe has it too (scripts/performance/configs/deepseek/deepseek_workload_base_configs.py, B200_NVFP4_V2).
+RecomputeModules usual_modules(const LayerGraph& graph);
+std::string_view to_string(WorkShape::Cp kind);                  // "ring", "all-to-all"
 std::string_view to_string(WorkShape::ExpertDispatch dispatch);  // "all-to-all", "per-node"
 std::string_view to_string(OptimizerKind kind);                  // "adam", ...
 

@@ -27,8 +27,6 @@ constexpr int kUnplaced = -1;  // a stage whose document names no node group
 
 constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16,
                                     Precision::Bf16, Precision::Fp8,  Precision::Nvfp4};
-constexpr std::array kRecomputeModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full,
-                                        RecomputeMode::SelectiveOps};
 constexpr std::array kAttentionKernels = {AttentionKernel::Unfused, AttentionKernel::Flash1,
                                           AttentionKernel::Flash2, AttentionKernel::Flash3,
                                           AttentionKernel::CuDnn};
@@ -173,6 +171,24 @@ void read_collectives(const JsonObject& object, ParallelPlan& plan) {
     object.finish();
 }
 
+// A list of names.
+void read_modules(const JsonObject& object, ParallelPlan& plan) {
+    if (!object.has("recompute_modules")) return;
+    for (const Json& name : object.array("recompute_modules")) {
+        if (!name.is_string()) {
+            object.error("recompute_modules", "an entry is not the name of a module",
+                         "[\"mla_up_proj\", \"layernorm\"]");
+            continue;
+        }
+        const auto module = recompute_module_named(name.get<std::string>());
+        if (module) {
+            plan.recompute_modules.add(*module);
+        } else {
+            object.error("recompute_modules", module.error().message, module.error().hint);
+        }
+    }
+}
+
 // 0 is the framework's own. A bucket below a page or above a cluster's memory is a typing error.
 void read_bucket(const JsonObject& object, ParallelPlan& plan) {
     constexpr double kLeast = 4096, kMost = 1e12;
@@ -238,6 +254,7 @@ ParallelPlan read_settings(const JsonObject& object, const Surroundings& around,
     plan.zero_stage = degree_or(object, "zero_stage", plan.zero_stage, 0, 3);
     plan.zero_shard = degree_or(object, "zero_shard", plan.zero_shard, 0, kMaxDegree);
     plan.recompute = enumerator(object, "recompute", kRecomputeModes, plan.recompute);
+    read_modules(object, plan);
     if (const auto precision = member(object, "precision", errors))
         plan.precision = precision_from_json(*precision);
     plan.optimizer = enumerator(object, "optimizer", kOptimizers, plan.optimizer);
@@ -295,6 +312,10 @@ ParallelPlan read_plan(const JsonObject& object, const Surroundings& around, Err
                             plan.mesh.pp, plan.virtual_stages, most, graph->blocks > 0 ? "blocks" : "layers"),
                 fmt::format("at most {} stages", most));
         }
+    }
+    if (plan.recompute_modules.any() && !recomputes_by(plan, RecomputeMode::Modules)) {
+        object.error("recompute_modules", "modules are named, but no stage's recompute is modules",
+                     "\"recompute\": \"modules\"");
     }
     object.finish();
     place_stages(errors.empty() ? around.cluster : nullptr, plan);
@@ -395,6 +416,8 @@ Json plan_to_json(const ParallelPlan& plan) {
                  {"stages", Json::array()}};
     for (const StageSpec& stage : plan.stages)
         json["stages"].push_back(stage_to_json(stage));
+    if (recomputes_by(plan, RecomputeMode::Modules) && plan.recompute_modules.any())
+        json["recompute_modules"] = names_of(plan.recompute_modules);
     if (!plan.collectives.empty()) json["collectives"] = plan.collectives;
     if (!plan.order.empty()) json["order"] = plan.order;
     return json;

@@ -116,7 +116,14 @@ double BestPlans::first_s() const {
 }
 
 std::vector<RankedPlan> BestPlans::take() {
+    // Every plan of a search is costed with the same list.
+    const auto forget_modules = [](ParallelPlan& plan) {
+        if (!recomputes_by(plan, RecomputeMode::Modules)) plan.recompute_modules = {};
+    };
     for (RankedPlan& p : plans_) {
+        forget_modules(p.plan);
+        for (RankedPlan& other : p.alike)
+            forget_modules(other.plan);
         p.tied = ties(plans_.front(), p);
         std::stable_sort(p.alike.begin(), p.alike.end(),
                          [&](const auto& a, const auto& b) { return rank(a) < rank(b); });

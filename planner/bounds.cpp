@@ -82,9 +82,9 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
             add(ends_sums_, RecomputeMode::None);
             continue;
         }
-        for (const RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full,
-                                         RecomputeMode::SelectiveOps}) {
+        for (const RecomputeMode mode : kRecomputeModes) {
             if (mode == RecomputeMode::SelectiveOps && !shape.shape.by_op) continue;
+            if (mode == RecomputeMode::Modules && !shape.shape.modules.any()) continue;
             add(blocks_sums_[static_cast<std::size_t>(mode)], mode);
         }
         Sums none, full;

@@ -59,7 +59,7 @@ class MeshBounds {
     bool holds_gradients_ = true;
     double dense_ = 0, expert_ = 0;  // parameters that one rank computes with, over all stages
     // Blocks and other layers by mode; the ends are never recomputed.
-    std::array<Sums, 4> blocks_sums_;
+    std::array<Sums, kRecomputeModes.size()> blocks_sums_;
     Sums ends_sums_;
     // Of one block, full recompute over none: the least time that it adds, the most bytes that it saves.
     Sums full_block_;

@@ -45,7 +45,7 @@ std::int64_t ConfigurationCounter::pairs(const std::vector<Placement>& placement
 
 ConfigurationCount ConfigurationCounter::below(const MeshChoice& mesh, const ShapeCost& shape) {
     const auto zeros = static_cast<std::int64_t>(space_.zeros(mesh).size());
-    std::array<std::optional<PartitionCounter::Counts>, 4> counts;  // by recompute mode
+    std::array<std::optional<PartitionCounter::Counts>, kRecomputeModes.size()> counts;  // by recompute mode
     ConfigurationCount total;
     int known = 0;
     std::int64_t schedules = 0;

@@ -80,6 +80,8 @@ class Sample {
         plan.zero_stage = fix_.zero.some(0).front();
         plan.zero_shard = plan.zero_stage > 0 ? fix_.zero_shard.some(0).front() : 0;
         plan.recompute = mode;
+        if (mode == RecomputeMode::Modules)
+            plan.recompute_modules = fix_.modules.any() ? fix_.modules : usual_modules(graph_);
         plan.stages = uniform_partition(graph_, mesh.pp * vpp, mode);
         const int blocks = mode == RecomputeMode::Full ? fix_.full_blocks.some(-1).front() : -1;
         for (StageSpec& stage : plan.stages)

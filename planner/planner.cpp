@@ -37,20 +37,31 @@ std::vector<std::string> why_refused(const std::shared_ptr<const Environment>& e
     return {};
 }
 
-// Why the framework runs none of the recomputations that --fix names.
+// Why the model has not the modules that --fix names, or the framework runs none of the recomputations.
 Errors refused_recomputation(const Environment& environment, const PlanRequest& request) {
-    Errors refused;
-    for (const RecomputeMode mode : request.constraints.recompute.words) {
+    const PlanConstraints& fix = request.constraints;
+    const auto check = [&](RecomputeMode mode, PlanRule rule) {
         ParallelPlan plan = request.base;
         plan.recompute = mode;
+        if (mode == RecomputeMode::Modules)
+            plan.recompute_modules = fix.modules.any() ? fix.modules : usual_modules(environment.graph);
         plan.stages = uniform_partition(environment.graph, 1, mode);
-        PlanCheck check;
-        check_framework({environment.graph, environment.cluster, plan, request.target}, check);
-        std::erase_if(check.errors, [&](const Error& error) {
+        PlanCheck found;
+        rule({environment.graph, environment.cluster, plan, request.target}, found);
+        return found.errors;
+    };
+    if (!fix.recompute.any() && fix.recompute.allows(RecomputeMode::Modules)) {
+        Errors lacking = check(RecomputeMode::Modules, check_modules);
+        if (!lacking.empty()) return lacking;
+    }
+    Errors refused;
+    for (const RecomputeMode mode : fix.recompute.words) {
+        Errors errors = check(mode, check_framework);
+        std::erase_if(errors, [&](const Error& error) {
             return error.context != user_key(PlanKnob::Recompute, request.target);
         });
-        if (check.errors.empty()) return {};
-        refused.insert(refused.end(), check.errors.begin(), check.errors.end());
+        if (errors.empty()) return {};
+        refused.insert(refused.end(), errors.begin(), errors.end());
     }
     return refused;
 }

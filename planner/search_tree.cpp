@@ -67,6 +67,7 @@ std::shared_ptr<const ShapeCost> SearchTree::shape(const MeshChoice& mesh, int n
     plan.seq_len = space_.seq_len();
     plan.sequence_parallel = mesh.sequence_parallel;
     if (space_.recomputes_by_op()) plan.recompute = RecomputeMode::SelectiveOps;
+    plan.recompute_modules = space_.modules();
     const RankPlacement placement = place_plan(environment.cluster, plan);
     ShapeKey key = shape_key(environment.graph, plan, placement, node_group);
     key.shape.gathered_parameters = gathered_parameters;

@@ -9,6 +9,7 @@
 #include "plan/sharded_layers.hpp"
 #include "plan/stage_partition.hpp"
 #include "plan/stage_program/stage_program.hpp"
+#include "sim/cost/one_thread.hpp"
 
 namespace tw {
 
@@ -23,6 +24,20 @@ namespace {
 
 bool is_selective(RecomputeMode mode) {
     return mode == RecomputeMode::Selective || mode == RecomputeMode::SelectiveOps;
+}
+
+// Where they are not named, those of frameworks that may have them: not of one that selects operations, nor
+// of what runs on processors, this project's executor.
+RecomputeModules searched_modules(const Environment& environment, const PlanRequest& request) {
+    const LayerGraph& graph = environment.graph;
+    const PlanConstraints& fix = request.constraints;
+    if (!fix.recompute.allows(RecomputeMode::Modules)) return {};
+    if (fix.modules.any()) return fix.modules;
+    const bool named = !fix.recompute.any();
+    const FrameworkDefaults& framework = framework_defaults(request.base.framework);
+    const bool processors = runs_on_processors(environment.cluster.groups.front().device);
+    const bool without = framework.selective_by_op || (framework.own_executor && processors);
+    return named || !without ? usual_modules(graph) : RecomputeModules{};
 }
 
 // Whether a selective recompute frees anything: convolutions have no attention core.
@@ -42,14 +57,14 @@ bool selects(const LayerGraph& graph, ParallelPlan plan, std::int64_t seq_len, R
 // What the framework calls selective is searched, the other one where it is named; neither where it is the
 // same plan as without.
 std::vector<RecomputeMode> recompute_modes(const LayerGraph& graph, const PlanRequest& request,
-                                           std::int64_t seq_len) {
+                                           std::int64_t seq_len, bool modules) {
     const WordChoice<RecomputeMode>& fix = request.constraints.recompute;
     const bool by_op = framework_defaults(request.base.framework).selective_by_op;
     const RecomputeMode own = by_op ? RecomputeMode::SelectiveOps : RecomputeMode::Selective;
     std::vector<RecomputeMode> modes;
-    for (const RecomputeMode mode :
-         {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::SelectiveOps, RecomputeMode::Full}) {
+    for (const RecomputeMode mode : kRecomputeModes) {
         if (!fix.allows(mode)) continue;
+        if (mode == RecomputeMode::Modules && !modules) continue;
         const bool same_as_none = fix.allows(RecomputeMode::None) && is_selective(mode);
         if (is_selective(mode) && mode != own && fix.any()) continue;
         if (same_as_none && !selects(graph, request.base, seq_len, mode)) continue;
@@ -69,8 +84,9 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
     : environment_(environment),
       request_(request),
       seq_len_(request.seq_len > 0 ? request.seq_len : environment.graph.default_seq_len),
-      modes_(recompute_modes(environment.graph, request, seq_len_)) {
+      modules_(searched_modules(environment, request)) {
     const LayerGraph& graph = environment.graph;
+    modes_ = recompute_modes(graph, request, seq_len_, modules_.any());
     const PlanConstraints& fix = request.constraints;
     for (const ScheduleGenerator* generator : schedule_generators()) {
         GeneratorInfo info = generator->info();
@@ -81,10 +97,14 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
         if (combines_passes(info) && fix.schedule.any()) continue;  // searched where it is named
         candidates_.push_back({generator, std::move(info)});
     }
-    // Megatron combines passes only where no layer is recomputed in full (megatron_limits.cpp).
+    // Megatron combines passes only where no layer is recomputed in full, nor its experts
+    // (megatron_limits.cpp).
     const bool combined = std::any_of(candidates_.begin(), candidates_.end(),
                                       [](const auto& c) { return combines_passes(c.info); });
-    if (combined && request.target == TargetFramework::Megatron) std::erase(modes_, RecomputeMode::Full);
+    if (combined && request.target == TargetFramework::Megatron) {
+        std::erase(modes_, RecomputeMode::Full);
+        if (modules_.has(RecomputeModule::Experts)) std::erase(modes_, RecomputeMode::Modules);
+    }
     const int world = environment.cluster.devices();
     const std::vector<int> degrees = divisors_of(world);
     const std::vector<int> experts = graph.experts > 0 ? legal_ep(graph, world) : std::vector<int>{1};
@@ -283,6 +303,7 @@ ParallelPlan SearchSpace::make_plan(const MeshChoice& mesh, const ChunkChoice& c
     plan.zero_stage = zero.stage;
     plan.zero_shard = zero.shard;
     plan.recompute = chunk.recompute;
+    plan.recompute_modules = modules_;
     const int stages = mesh.mesh.pp * chunk.virtual_stages;
     plan.stages = uniform_partition(environment_.graph, stages, chunk.recompute);
     if (const auto own = own_split(environment_.graph, request_.target, stages); own && !own->empty()) {

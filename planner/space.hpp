@@ -2,7 +2,9 @@
 // everything below:
 //   mesh     tp (within a node unless named) x pp x cp x dp x ep x etp, sequence parallel, microbatch
 //   chunking virtual stages x recompute (none, selective, full, full for the first k blocks of a stage; what
-//   a framework calls selective: of the attention core, or operation by operation) leaf     schedule
+//   a framework calls selective: of the attention core, or operation by operation; of latent attention and
+//   experts also their usual modules, or those that are named)
+//   leaf     schedule
 //   (synchronous ones; zb-1p, zb-2p and a long zb-auto where they are named) x ZeRO stage (all replicas, or
 //   those of one node: HSDP) x stage partition
 // Two leaves never lower to the same schedule with the same StagePrograms and memory: choices without effect
@@ -70,6 +72,8 @@ class SearchSpace {
     [[nodiscard]] std::int64_t seq_len() const { return seq_len_; }
     // Whether some plan recomputes operation by operation, so that layers are costed for it.
     [[nodiscard]] bool recomputes_by_op() const;
+    // What plans that recompute modules recompute; none where no plan does. Layers are costed for it.
+    [[nodiscard]] RecomputeModules modules() const { return modules_; }
     // Meshes left out because all below them is longer than kMaxSearchedComputes.
     [[nodiscard]] std::int64_t too_long() const { return too_long_; }
     // Why no mesh is legal, as sentences (why_empty.cpp): of the plans that --fix describes, the violations
@@ -91,6 +95,7 @@ class SearchSpace {
     const PlanRequest& request_;
     std::int64_t seq_len_;
     std::vector<RecomputeMode> modes_;  // of the request, but for what the framework refuses
+    RecomputeModules modules_;
     struct Candidate {
         const ScheduleGenerator* generator = nullptr;
         GeneratorInfo info;

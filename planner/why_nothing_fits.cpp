@@ -78,6 +78,7 @@ constexpr std::array kFixedKeys = {
              [](PlanConstraints& fix) {
                  fix.recompute = {};
                  fix.full_blocks = {};
+                 fix.modules = {};
              }},
     FixedKey{"schedule", [](PlanConstraints& fix) { fix.schedule = {}; }},
 };

@@ -48,7 +48,7 @@ constexpr std::array kKeys = {"tp",  "sp", "pp",  "vpp",  "cp",        "ep",
                               "etp", "dp", "mbs", "zero", "recompute", "schedule"};
 
 constexpr std::array kModes = {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::SelectiveOps,
-                               RecomputeMode::Full};
+                               RecomputeMode::Full, RecomputeMode::Modules};
 constexpr std::array kPrecisions = {Precision::Bf16,  Precision::Fp16, Precision::Fp8,
                                     Precision::Nvfp4, Precision::Tf32, Precision::Fp32};
 constexpr std::array kOptimizers = {OptimizerKind::Adam, OptimizerKind::Sgd, OptimizerKind::SgdMomentum,
@@ -139,10 +139,12 @@ Status set_zero(ParallelPlan& plan, std::string_view text) {
     return ok();
 }
 
-// A mode for every stage; "full:2": the first two blocks of each.
+// A mode for every stage; "full:2": the first two blocks of each; "modules:layernorm": that part of each
+// block.
 Status set_recompute(ParallelPlan& plan, std::string_view text) {
-    constexpr std::string_view kFirst = "full:";
+    constexpr std::string_view kFirst = "full:", kModules = "modules:";
     int layers = -1;
+    RecomputeModules modules;
     if (text.starts_with(kFirst)) {
         const auto number = number_in(text.substr(kFirst.size()), 1);
         if (!number)
@@ -150,9 +152,15 @@ Status set_recompute(ParallelPlan& plan, std::string_view text) {
                          "full:2"};
         layers = static_cast<int>(*number);
         text = "full";
+    } else if (text.starts_with(kModules)) {
+        const auto named = recompute_modules_named(text.substr(kModules.size()));
+        if (!named) return Error{ErrorCode::Usage, named.error().message, "recompute", named.error().hint};
+        modules = *named;
+        text = "modules";
     }
     return set_word(text, "recompute", kModes, [&](RecomputeMode mode) {
         plan.recompute = mode;
+        plan.recompute_modules = modules;
         for (StageSpec& stage : plan.stages) {
             stage.recompute = mode;
             stage.recompute_layers = layers;
@@ -295,7 +303,7 @@ std::string field_text(const ParallelPlan& plan, std::string_view key) {
     if (key == "recompute") {
         const std::optional<int> blocks = recomputed_blocks(plan);
         if (!blocks) return "mixed";
-        return std::string(to_string(plan.recompute)) + (*blocks >= 0 ? fmt::format(":{}", *blocks) : "");
+        return recompute_text(plan.recompute, *blocks, plan.recompute_modules);
     }
     if (key == "zero")
         return fmt::format("{}{}", plan.zero_stage,
@@ -360,6 +368,9 @@ std::vector<std::string> constraint_values(const Study& study, std::int64_t glob
     if (key == "sp") return {"on", "off"};
     if (key == "recompute") {
         std::vector<std::string> modes = words(kModes);
+        modes.pop_back();  // "modules" alone names none
+        if (const RecomputeModules usual = usual_modules(graph); usual.any())
+            modes.push_back(recompute_text(RecomputeMode::Modules, -1, usual));
         for (std::int64_t blocks = 1; blocks < std::min<std::int64_t>(graph.blocks, 9); blocks *= 2)
             modes.push_back(fmt::format("full:{}", blocks));
         return modes;

@@ -41,6 +41,11 @@ Core core_of(const WorkBuilder& b, const AttentionSpec& s) {
     return c;
 }
 
+RecomputeModules up_projection(const AttentionSpec& s) {
+    if (s.kv_rank == 0) return {};
+    return {RecomputeModule::LatentUpProjection};
+}
+
 bool fused_core(const WorkBuilder& b) {
     return b.shape.attention != AttentionKernel::Unfused;
 }
@@ -176,9 +181,12 @@ void position_ops(WorkBuilder& b, const AttentionSpec& s, bool backward) {
 
 void save_core_inputs(WorkBuilder& b, const AttentionSpec& s) {
     const Core c = core_of(b, s);
-    b.save("attn.q", c.q * b.e, Keep::Full);
-    b.save("attn.k", c.k * b.e, Keep::Full);
-    b.save("attn.v", c.v * b.e, Keep::Full);
+    {
+        const ModuleScope again(b, up_projection(s));
+        b.save("attn.q", c.q * b.e, Keep::Full);
+        b.save("attn.k", c.k * b.e, Keep::Full);
+        b.save("attn.v", c.v * b.e, Keep::Full);
+    }
     // Rotation makes new queries and keys; the values are a view of the projection's output, which keeps all
     // of it alive (Megatron-LM core/transformer/attention.py, get_query_key_value_tensors; eager models
     // project apart).
@@ -191,19 +199,25 @@ void save_core_inputs(WorkBuilder& b, const AttentionSpec& s) {
 }
 
 // The latent projections. Down-projections run on the sequence-parallel rows; the narrow latents are gathered
-// instead of the hidden state (Megatron-LM, MLASelfAttention).
+// instead of the hidden state (Megatron-LM, MLASelfAttention). What makes queries, keys and values of the
+// latents, their norms included, is one recomputation's (core/transformer/multi_latent_attention.py,
+// qkv_up_proj_and_rope_apply; gpt_layer_specs.py: the norms are the up-projections').
 void latent_forward(WorkBuilder& b, const AttentionSpec& s, const LinearList& list, std::int64_t hidden) {
     for (const Linear& l : list) {
         if (l.shard == Linear::Shard::Row) continue;
         if (l.shard == Linear::Shard::Replicated) {
+            if (l.k == hidden) b.next_input_of(RecomputeModule::Norm);
             b.linear_forward(l, b.rows);
             if (l.k == hidden && l.n >= s.kv_rank && s.kv_rank > 0) {
-                b.memory(l.name, MemoryOpKind::Norm, 2 * b.e * d(b.rows) * d(l.n));
                 b.save_rows(l.name, l.n, b.e, Keep::Full);
+                const ModuleScope again(b, {RecomputeModule::LatentUpProjection});
+                b.memory(l.name, MemoryOpKind::Norm, 2 * b.e * d(b.rows) * d(l.n));
             }
             continue;
         }
+        const ModuleScope again(b, {RecomputeModule::LatentUpProjection});
         b.gather(l.name, l.k);
+        if (l.k == hidden) b.next_input_of(RecomputeModule::Norm);
         b.linear_forward(l, b.tokens);
         if (l.k != hidden) b.save_rows(l.name, l.k, b.gemm_input, Keep::Full);
     }
@@ -278,7 +292,10 @@ void attention_forward(WorkBuilder& b, const AttentionSpec& s, std::int64_t hidd
             b.linear_forward(l, b.tokens);
         }
     }
-    position_ops(b, s, false);
+    {
+        const ModuleScope again(b, up_projection(s));
+        position_ops(b, s, false);
+    }
     save_core_inputs(b, s);
     core_forward(b, s);
     b.linear_forward(list.back(), b.tokens);

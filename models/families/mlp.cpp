@@ -218,10 +218,14 @@ void moe_forward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
     b.save("moe.tokens", w.rows * d(hidden) * b.gemm_input, Keep::Full);
     b.product(expert[0], w.per_group, GemmForm::Forward, w.groups);
     const double activated = n.inner;
-    if (eager) b.memory("moe.act", MemoryOpKind::Other, (s.expert.gated ? 4 : 2) * b.e * activated);
-    activation_forward(b, s.expert, "moe.act", activated);
     b.save("moe.act_in", activated * saved_inputs(b, s.expert) * b.e, Keep::Full);
-    b.save("moe.act_out", activated * b.gemm_input, Keep::Full);
+    {
+        const ModuleScope again(b, {RecomputeModule::ExpertActivation});
+        if (eager) b.memory("moe.act", MemoryOpKind::Other, (s.expert.gated ? 4 : 2) * b.e * activated);
+        activation_forward(b, s.expert, "moe.act", activated);
+        b.save("moe.act_out", activated * b.gemm_input, Keep::Full);
+    }
+    b.next_input_of(RecomputeModule::ExpertActivation);
     b.product(expert[1], w.per_group, GemmForm::Forward, w.groups);
     collect(b, w, "moe.combine", hidden);
     exchange(b, s, w, "moe.combine", hidden);
@@ -233,7 +237,11 @@ void moe_forward(WorkBuilder& b, const MoeSpec& s, std::int64_t hidden) {
         b.memory("moe.unpermute", MemoryOpKind::Permute, (n.routed + n.tokens) * b.e);
     }
     if (s.shared) {
-        mlp_forward(b, *s.shared, hidden, {});
+        {
+            const ModuleScope again(b, {RecomputeModule::SharedExperts});
+            b.next_input_of(RecomputeModule::Norm);
+            mlp_forward(b, *s.shared, hidden, {});
+        }
         b.memory("moe.add", MemoryOpKind::Add, 3 * rows * d(hidden) * b.e);
     }
 }

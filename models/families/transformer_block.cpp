@@ -44,11 +44,24 @@ bool norm_after_sum(const BlockSpec& s) {
     return s.post_norm && !norm_inside_branch(s);
 }
 
-// Bytes of a kept element of the branch's input: a router, which stays out of fp8, reads the one of 16 bits,
-// shared experts beside it their cast of it.
-double input_bytes(const WorkBuilder& b, const BlockSpec& s, const BranchNames& n) {
-    if (n.norm != kMlp.norm || !s.moe) return b.gemm_input;
-    return b.e + (s.moe->shared && b.gemm_input < b.e ? b.gemm_input : 0);
+// The norm before a branch is a module of its own where latent attention or experts follow; that of other
+// attention is part of the projection behind it, that of a plain MLP of its first product (Megatron-LM
+// core/models/gpt/gpt_layer_specs.py, get_gpt_layer_with_transformer_engine_submodules).
+RecomputeModules norm_modules(const BlockSpec& s, const BranchNames& n) {
+    if (n.norm == kMlp.norm) return {s.moe ? RecomputeModule::Norm : RecomputeModule::Mlp};
+    if (n.norm == kAttention.norm && s.attention.kv_rank > 0) return {RecomputeModule::Norm};
+    return {};
+}
+
+// The branch's input: a router, which stays out of fp8, reads the one of 16 bits, shared experts beside it
+// their cast of it, which a recomputation that keeps the input drops.
+void save_branch_input(WorkBuilder& b, const BlockSpec& s, const BranchNames& n) {
+    const bool router = n.norm == kMlp.norm && s.moe;
+    const bool casts = router && s.moe->shared && b.gemm_input < b.e;
+    b.save_rows(n.branch_input, s.hidden, router ? b.e : b.gemm_input, Keep::Full);
+    if (!casts) return;
+    const ModuleScope shared(b, {RecomputeModule::Experts, RecomputeModule::SharedExperts});
+    b.save_rows(n.branch_input, s.hidden, b.gemm_input, Keep::Full);
 }
 
 // The residual stream where the branch starts is saved once; so is the branch's input where a norm or a cast
@@ -61,12 +74,13 @@ void enter_branch(WorkBuilder& b, const BlockSpec& s, const BranchNames& n, bool
     if (first || !unread)
         b.save_rows(n.input, s.hidden, b.r, first ? (unread ? Keep::Restart : Keep::Boundary) : Keep::Full);
     if (s.pre_norm) {
+        const ModuleScope again(b, norm_modules(s, n));
         b.norm_forward(n.norm, s.norm, s.hidden);
         b.save_norm_stats(n.norm, s.norm, b.rows);
         if (composite) b.save_rows(n.norm, s.hidden, (b.r < 4 ? 4 : 0) + b.r, Keep::Full);
-        b.save_rows(n.branch_input, s.hidden, input_bytes(b, s, n), Keep::Full);
+        save_branch_input(b, s, n);
     } else if (b.casts) {
-        b.save_rows(n.branch_input, s.hidden, input_bytes(b, s, n), Keep::Full);
+        save_branch_input(b, s, n);
     }
     b.separate_inputs_forward(n.branch_input, modules, s.hidden);
 }
@@ -102,8 +116,14 @@ void enter_branch_backward(WorkBuilder& b, const BlockSpec& s, const BranchNames
 }
 
 void feed_forward(WorkBuilder& b, const BlockSpec& s, BranchEdges edges) {
-    if (s.mlp) mlp_forward(b, *s.mlp, s.hidden, edges);
-    if (s.moe) moe_forward(b, *s.moe, s.hidden);
+    if (s.mlp) {
+        const ModuleScope again(b, {RecomputeModule::Mlp});
+        mlp_forward(b, *s.mlp, s.hidden, edges);
+    }
+    if (s.moe) {
+        const ModuleScope again(b, {RecomputeModule::Experts});
+        moe_forward(b, *s.moe, s.hidden);
+    }
 }
 
 void feed_backward(WorkBuilder& b, const BlockSpec& s, BranchEdges edges) {
@@ -147,7 +167,7 @@ void parallel_forward(WorkBuilder& b, const BlockSpec& s) {
     if (!s.parallel_shared_norm) {
         b.norm_forward(kMlp.norm, s.norm, s.hidden);
         b.save_norm_stats(kMlp.norm, s.norm, b.rows);
-        b.save_rows(kMlp.branch_input, s.hidden, input_bytes(b, s, kMlp), Keep::Full);
+        save_branch_input(b, s, kMlp);
     }
     feed_forward(b, s, {!s.parallel_shared_norm, true});
     b.memory("attn.add", MemoryOpKind::Add, 3 * b.e * d(b.rows) * d(s.hidden));

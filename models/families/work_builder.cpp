@@ -30,6 +30,7 @@ WorkBuilder::WorkBuilder(const WorkShape& s) : shape(s) {
     casts = s.autocast && !s.gathered_parameters;
     r = casts ? 4 : e;
     gemm_input = bytes_per_element(s.precision);
+    work.modules = s.modules;
     work.forward.reserve(40);
     work.backward.reserve(64);
     work.saved.reserve(20);
@@ -41,6 +42,7 @@ Op& WorkBuilder::push(const char* name) {
     op.name = name;
     op.phase = phase_;
     op.recompute = recompute_;
+    if (phase_ == Phase::Forward) op.modules = modules_;
     op.joins = join_next_;
     join_next_ = false;
     return op;
@@ -76,8 +78,10 @@ void WorkBuilder::product(const Linear& l, std::int64_t m, GemmForm form, std::i
     if (narrow && form != GemmForm::WeightGrad) {
         memory(l.name, MemoryOpKind::Cast,
                cast_bytes(shape.precision) * d(m) * d(groups) * d(forward ? l.local_k : l.local_n));
+        if (forward) work.forward.back().modules.add(input_of_);
         cast_before_gather();
     }
+    if (forward) input_of_ = {};
     Gemm g{m,
            l.local_n,
            l.local_k,
@@ -174,7 +178,7 @@ void WorkBuilder::weight_grad_extras(const Linear& l, std::int64_t copies) {
 }
 
 void WorkBuilder::save(const char* name, double bytes, SavedTensor::Keep keep) {
-    if (bytes > 0) work.saved.push_back({name, bytes, keep});
+    if (bytes > 0) work.saved.push_back({name, bytes, keep, modules_});
 }
 
 void WorkBuilder::save_norm_stats(const char* name, const NormSpec& norm, std::int64_t row_count) {
@@ -314,6 +318,7 @@ void WorkBuilder::recompute_by_op() {
 void WorkBuilder::never_recomputed() {
     for (Op& op : work.forward)
         op.recompute = RecomputeLevel::None;
+    work.modules = {};
     for (SavedTensor& tensor : work.saved)
         tensor.keep = SavedTensor::Keep::Boundary;
 }

@@ -29,6 +29,13 @@ class WorkBuilder {
     // Phase of the ops that follow; forward ops go to work.forward, the others to work.backward.
     void set_phase(Phase phase) { phase_ = phase; }
     void set_recompute(RecomputeLevel level) { recompute_ = level; }
+    // Of the operations and tensors that follow (ModuleScope).
+    void set_modules(RecomputeModules modules) { modules_ = modules; }
+    [[nodiscard]] RecomputeModules modules() const { return modules_; }
+    // The next product's input is one that this module discards: in fp8 its cast, which is kept instead of
+    // it, is discarded and made again too (Megatron-LM core/transformer/moe/experts.py and
+    // transformer_layer.py: set_save_original_input).
+    void next_input_of(RecomputeModule module) { input_of_ = {module}; }
     // The next operation waits for the overlapping collectives issued before it.
     void join_next() { join_next_ = true; }
 
@@ -105,9 +112,27 @@ class WorkBuilder {
 
     Phase phase_ = Phase::Forward;
     RecomputeLevel recompute_ = RecomputeLevel::Full;
+    RecomputeModules modules_, input_of_;
     bool join_next_ = false;
     // Outputs of the products of each forward operation (Linear::products), by its place in work.forward.
     std::vector<std::array<std::int64_t, 3>> products_;
+};
+
+// While it lives, operations run again and tensors are dropped with the module too.
+class ModuleScope {
+  public:
+    ModuleScope(WorkBuilder& builder, RecomputeModules modules)
+        : builder_(builder), before_(builder.modules()) {
+        modules.add(before_);
+        builder.set_modules(modules);
+    }
+    ~ModuleScope() { builder_.set_modules(before_); }
+    ModuleScope(const ModuleScope&) = delete;
+    ModuleScope& operator=(const ModuleScope&) = delete;
+
+  private:
+    WorkBuilder& builder_;
+    RecomputeModules before_;
 };
 
 }  // namespace tw

@@ -11,6 +11,21 @@ int LayerGraph::layer_classes() const {
     return classes;
 }
 
+RecomputeModules LayerGraph::recompute_modules() const {
+    std::vector<bool> asked(static_cast<std::size_t>(layer_classes()), false);
+    RecomputeModules modules;
+    for (int i = 0; i < size(); ++i) {
+        const auto c = static_cast<std::size_t>(layer(i).layer_class);
+        if (asked[c]) continue;
+        asked[c] = true;
+        for (const Op& op : layer(i).model->work(WorkShape{}).forward) {
+            modules.add(op.modules);
+            if (op.recompute == RecomputeLevel::Selective) modules.add(RecomputeModule::CoreAttention);
+        }
+    }
+    return modules;
+}
+
 std::int64_t LayerGraph::parameters() const {
     std::int64_t sum = -tied_parameters;
     for (int i = 0; i < size(); ++i)

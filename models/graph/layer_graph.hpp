@@ -55,6 +55,7 @@ struct WorkShape {
     enum class ExpertDispatch : std::uint8_t { AllToAll, PerNode } expert_dispatch = ExpertDispatch::AllToAll;
     double expert_imbalance = 1.0;  // tokens of the most loaded expert-parallel rank over the mean, >= 1
     bool by_op = false;             // fill in what recomputation by operation needs (RecomputeByOp)
+    RecomputeModules modules = {};  // what RecomputeMode::Modules runs again
 
     friend bool operator==(const WorkShape&, const WorkShape&) = default;
 };
@@ -67,6 +68,7 @@ struct SavedTensor {
     // by selective and full recompute (the attention core); Full is dropped by full recompute alone; Restart
     // is a layer's input that the backward does not read, kept by full recompute alone.
     enum class Keep : std::uint8_t { Boundary, Full, Selective, Restart } keep = Keep::Full;
+    RecomputeModules modules = {};  // whose recomputation drops it
 };
 
 // Recomputation operation by operation: the outputs of fused attention, of the reduce-scatters of sequence
@@ -89,6 +91,7 @@ struct LayerWork {
     std::int64_t expert_parameters = 0;     // held by one rank, sharded over ep and etp; reduced over edp
     std::int64_t quantised_parameters = 0;  // of both, weights of the products that run in fp8 or nvfp4
     std::optional<RecomputeByOp> by_op;     // of blocks, where WorkShape::by_op asks for it
+    RecomputeModules modules = {};          // WorkShape's, where the layer is one that recomputes
 };
 
 // A layer's arithmetic. One implementation a layer type (models/families); stateless and thread-safe.
@@ -155,6 +158,8 @@ struct LayerGraph {
     [[nodiscard]] int size() const { return static_cast<int>(boost::num_vertices(dag)); }
     [[nodiscard]] const Layer& layer(int i) const { return dag[static_cast<LayerDag::vertex_descriptor>(i)]; }
     [[nodiscard]] int layer_classes() const;  // 1 + the largest layer_class
+    // The parts that some of its layers have, so that a plan may recompute them.
+    [[nodiscard]] RecomputeModules recompute_modules() const;
     [[nodiscard]] std::int64_t parameters() const;
     [[nodiscard]] std::int64_t active_parameters() const;
     // Parameters that both ends of a pipeline hold, so that their gradients are all-reduced: a tied table, or

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/units.hpp"
+#include "models/graph/recompute_modules.hpp"
 
 namespace tw {
 
@@ -127,7 +128,8 @@ struct Op {
     std::variant<Gemm, Attention, MemoryOp, Convolution, MeasuredOp, CollectiveOp> body;
     Phase phase = Phase::Forward;
     RecomputeLevel recompute = RecomputeLevel::Full;
-    bool joins = false;  // waits for every earlier overlapping collective first
+    RecomputeModules modules = {};  // of the forward: those with which it runs again
+    bool joins = false;             // waits for every earlier overlapping collective first
     // The sizes of what follows are made on the device (routing without a padded capacity): a host that
     // dispatches by them waits for it first.
     bool makes_sizes = false;

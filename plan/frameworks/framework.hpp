@@ -150,6 +150,8 @@ struct FrameworkDefaults {
     // Recomputation is a matter of the recipe: a run that does not state it may do either, and its prediction
     // is as uncertain as the two lie apart.
     bool recipe_recompute = false;
+    // DeepSeek-V3's recipes recompute the latent up-projection, on Hopper plain MLPs too.
+    bool deepseek_modules = false;
     bool selective_by_op = false;  // what "selective" means: operation by operation, else the attention core
     std::int64_t vocab_divisor = 128;  // padded vocabulary: a multiple of this times tp
     std::int64_t heads = 0;            // where the run does not say; 0: hidden / 128

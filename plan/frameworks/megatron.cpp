@@ -179,6 +179,11 @@ constexpr std::array kNemoOwn = {
                   "Megatron-Bridge scripts/performance/configs/deepseek/deepseek_llm_pretrain.py: "
                   "enable_deepep, set_moe_a2a_overlap_overrides"},
     FrameworkFact{
+        "deepseek_modules", "DeepSeek-V3: recompute_modules mla_up_proj, on Hopper mla_up_proj and mlp",
+        "Megatron-Bridge scripts/performance/configs/deepseek/deepseek_llm_pretrain.py of 25.09 and "
+        "deepseek_workload_base_configs.py since; of single GB200 and GB300 precisions versions "
+        "differ (mlp, moe_act), and the one that most have is taken"},
+    FrameworkFact{
         "recipe_recompute", "yes",
         "Megatron-Bridge scripts/performance/configs/*/workload_base_configs.py: recompute_modules and "
         "cpu_offloading_num_layers by model, GPU and precision"},
@@ -337,6 +342,7 @@ constexpr FrameworkDefaults make_nemo() {
     d.gradient_fp32 = d.reduce_fp32 = false;
     d.recipe_recompute = true;
     d.deepseek_per_node = true;
+    d.deepseek_modules = true;
     d.fp8_parameters = true;
     d.host_extras.graphs_on_grace = true;
     d.facts = kFactsNemo;

@@ -27,6 +27,7 @@ enum class PlanKnob : std::uint8_t {
     ZeroShard,
     Recompute,
     RecomputeLayers,
+    RecomputeModules,
     Schedule,
     MicrobatchGroup,
     Stages,

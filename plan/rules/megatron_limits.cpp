@@ -53,6 +53,12 @@ void check_model(const RuleContext& context, PlanCheck& check) {
                    "megatron combines passes only where no layer is recomputed in full",
                    "recompute selective or none, or schedule interleaved");
         }
+        if (recomputes_by(plan, RecomputeMode::Modules) &&
+            plan.recompute_modules.has(RecomputeModule::Experts)) {
+            refuse(context, check, PlanKnob::RecomputeModules,
+                   "megatron combines passes only where the exchanges of experts do not run again (moe)",
+                   "recompute_modules without moe, or schedule interleaved");
+        }
     }
     // dot_product_attention/utils.py, get_attention_backend: no UnfusedDotProductAttention with context
     // parallelism.
@@ -80,7 +86,8 @@ void megatron_limits(const RuleContext& context, PlanCheck& check) {
     check_model(context, check);
     only_own_split(context, check);
     only(context, check, {OptimizerKind::Adam, OptimizerKind::Sgd, OptimizerKind::SgdMomentum});
-    only(context, check, {RecomputeMode::Selective, RecomputeMode::Full, RecomputeMode::None}, true);
+    only(context, check,
+         {RecomputeMode::Selective, RecomputeMode::Modules, RecomputeMode::Full, RecomputeMode::None}, true);
     no_offload(context, check,
                plan.zero_stage == 0 ? "megatron offloads a share of sharded optimizer states alone" : "");
     // core/model_parallel_config.py: "Tensor parallel communication/GEMM overlap can happen only when

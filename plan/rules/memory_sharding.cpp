@@ -1,5 +1,8 @@
 #include <string>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "plan/rules/rule.hpp"
 #include "plan/sharded_layers.hpp"
 #include "plan/stage_partition.hpp"
@@ -92,9 +95,29 @@ void check_recompute(const RuleContext& context, PlanCheck& check) {
 
 }  // namespace
 
+void check_modules(const RuleContext& context, PlanCheck& check) {
+    const RecomputeModules named = context.plan.recompute_modules;
+    if (!recomputes_by(context.plan, RecomputeMode::Modules)) return;
+    const RecomputeModules legal = context.graph.recompute_modules();
+    const std::string hint = legal.any()
+                                 ? fmt::format("recompute_modules of {}", fmt::join(names_of(legal), ", "))
+                                 : "recompute full, or none";
+    if (!named.any())
+        refuse(context, check, PlanKnob::RecomputeModules, "recompute is modules, and none is named", hint);
+    for (const RecomputeModule module : kRecomputeModules) {
+        if (!named.has(module) || legal.has(module)) continue;
+        refuse(
+            context, check, PlanKnob::RecomputeModules,
+            fmt::format("{} has no module {}{}", context.graph.name, to_string(module),
+                        module == RecomputeModule::Norm ? ": its norms are parts of what follows them" : ""),
+            hint);
+    }
+}
+
 void check_sharding(const RuleContext& context, PlanCheck& check) {
     check_zero(context, check);
     check_recompute(context, check);
+    check_modules(context, check);
 }
 
 }  // namespace tw

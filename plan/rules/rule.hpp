@@ -39,6 +39,7 @@ void check_batch(const RuleContext&, PlanCheck&);            // batch.cpp
 void check_schedule_rules(const RuleContext&, PlanCheck&);   // schedule_rules.cpp
 void check_gradient_sync(const RuleContext&, PlanCheck&);    // gradient_sync_rules.cpp
 void check_sharding(const RuleContext&, PlanCheck&);         // memory_sharding.cpp
+void check_modules(const RuleContext&, PlanCheck&);          // memory_sharding.cpp, of check_sharding
 void check_hardware(const RuleContext&, PlanCheck&);         // hardware.cpp
 void check_framework(const RuleContext&, PlanCheck&);        // framework_limits.cpp
 

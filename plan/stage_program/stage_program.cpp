@@ -41,7 +41,12 @@ std::vector<StageSegment> stage_segments(const LayerGraph& graph, const StageSpe
 
 namespace {
 
-bool runs_again(RecomputeMode mode, RecomputeLevel level) {
+bool of_core_attention(const LayerWork& work) {
+    return work.modules.has(RecomputeModule::CoreAttention);
+}
+
+bool runs_again(const LayerWork& work, RecomputeMode mode, const Op& op) {
+    const RecomputeLevel level = op.recompute;
     switch (mode) {
         case RecomputeMode::None:
             return false;
@@ -51,12 +56,16 @@ bool runs_again(RecomputeMode mode, RecomputeLevel level) {
             return level != RecomputeLevel::None;
         case RecomputeMode::SelectiveOps:  // by its own list
             return false;
+        case RecomputeMode::Modules:
+            return op.modules.any_of(work.modules) ||
+                   (level == RecomputeLevel::Selective && of_core_attention(work));
     }
     return false;
 }
 
-bool dropped(const LayerWork& work, RecomputeMode mode, SavedTensor::Keep keep) {
+bool dropped(const LayerWork& work, RecomputeMode mode, const SavedTensor& tensor) {
     using Keep = SavedTensor::Keep;
+    const Keep keep = tensor.keep;
     switch (mode) {
         case RecomputeMode::None:
             return keep == Keep::Restart;
@@ -66,8 +75,15 @@ bool dropped(const LayerWork& work, RecomputeMode mode, SavedTensor::Keep keep) 
             return work.by_op ? keep != Keep::Boundary && keep != Keep::Restart : keep == Keep::Restart;
         case RecomputeMode::Full:
             return keep != Keep::Boundary && keep != Keep::Restart;
+        case RecomputeMode::Modules:
+            return keep == Keep::Restart || tensor.modules.any_of(work.modules) ||
+                   (keep == Keep::Selective && of_core_attention(work));
     }
     return false;
+}
+
+bool of_attention(const SavedTensor& tensor) {
+    return tensor.name.starts_with("attn.") || tensor.name.starts_with("xattn.");
 }
 
 }  // namespace
@@ -84,7 +100,7 @@ void visit_layer_ops(const LayerWork& work, RecomputeMode recompute, Opcode opco
                 visit(op, true);
         }
         for (const Op& op : work.forward) {
-            if (runs_again(recompute, op.recompute)) visit(op, true);
+            if (runs_again(work, recompute, op)) visit(op, true);
         }
     }
     for (const Op& op : work.backward) {
@@ -97,15 +113,19 @@ void visit_layer_ops(const LayerWork& work, RecomputeMode recompute, Opcode opco
 double saved_bytes(const LayerWork& work, RecomputeMode recompute) {
     double bytes = 0;
     for (const SavedTensor& t : work.saved)
-        bytes += dropped(work, recompute, t.keep) ? 0 : t.bytes;
+        bytes += dropped(work, recompute, t) ? 0 : t.bytes;
     if (recompute == RecomputeMode::SelectiveOps && work.by_op) bytes += work.by_op->kept_bytes;
     return bytes;
 }
 
 double recomputed_bytes(const LayerWork& work, RecomputeMode recompute) {
-    double bytes = 0;
-    for (const SavedTensor& t : work.saved)
-        bytes += dropped(work, recompute, t.keep) ? t.bytes : 0;
+    double bytes = 0, attention = 0;
+    for (const SavedTensor& t : work.saved) {
+        if (dropped(work, recompute, t)) (of_attention(t) ? attention : bytes) += t.bytes;
+    }
+    // Modules make their tensors again one by one: those of the branch that runs first in the backward are
+    // gone when attention's come back.
+    bytes = recompute == RecomputeMode::Modules ? std::max(bytes, attention) : bytes + attention;
     if (recompute == RecomputeMode::SelectiveOps && work.by_op)
         bytes = std::max(0.0, bytes - work.by_op->kept_bytes);
     return bytes;

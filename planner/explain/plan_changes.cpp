@@ -22,13 +22,10 @@ bool same_recompute(const std::vector<StageSpec>& stages) {
     });
 }
 
-std::string recompute_text(const std::vector<StageSpec>& stages) {
-    if (!same_recompute(stages)) return "mixed";
-    const StageSpec& first = stages.front();
-    std::string text(to_string(first.recompute));
-    if (first.recompute == RecomputeMode::Full && first.recompute_layers >= 0)
-        text += fmt::format(":{}", first.recompute_layers);
-    return text;
+std::string recompute_text(const ParallelPlan& plan) {
+    if (!same_recompute(plan.stages)) return "mixed";
+    const StageSpec& first = plan.stages.front();
+    return recompute_text(first.recompute, first.recompute_layers, plan.recompute_modules);
 }
 
 // Of `blocks` blocks as large a share as `recomputed` are of `before`, rounded up; -1: all.
@@ -80,7 +77,7 @@ class ChangeList {
             if (std::find(errors_.begin(), errors_.end(), error) == errors_.end()) return;
         }
         if (split) {
-            const std::string before = recompute_text(plan_.stages), after = recompute_text(changed.stages);
+            const std::string before = recompute_text(plan_), after = recompute_text(changed);
             if (before != after) what += fmt::format(", recompute {} -> {}", before, after);
             if (before == "mixed") what += ", recompute by share of each stage";
         }
@@ -124,14 +121,18 @@ class ChangeList {
     void recompute() {
         const bool by_op = framework_defaults(plan_.framework).selective_by_op;
         const RecomputeMode selective = by_op ? RecomputeMode::SelectiveOps : RecomputeMode::Selective;
-        for (const RecomputeMode mode : {RecomputeMode::None, selective, RecomputeMode::Full}) {
+        const RecomputeModules usual = by_op ? RecomputeModules{} : usual_modules(environment_.graph);
+        for (const RecomputeMode mode :
+             {RecomputeMode::None, selective, RecomputeMode::Modules, RecomputeMode::Full}) {
             ParallelPlan changed = plan_;
             changed.recompute = mode;
+            changed.recompute_modules = mode == RecomputeMode::Modules ? usual : RecomputeModules{};
+            if (mode == RecomputeMode::Modules && !usual.any()) continue;
             for (StageSpec& stage : changed.stages) {
                 stage.recompute = mode;
                 stage.recompute_layers = -1;
             }
-            add(fmt::format("recompute {} -> {}", recompute_text(plan_.stages), to_string(mode)),
+            add(fmt::format("recompute {} -> {}", recompute_text(plan_), recompute_text(mode, -1, usual)),
                 std::move(changed));
         }
     }

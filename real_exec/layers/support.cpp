@@ -72,7 +72,9 @@ void check_plan_parts(Verdict& v, const ParallelPlan& plan) {
     for (const StageSpec& stage : plan.stages) {
         const bool known = stage.recompute == RecomputeMode::None || stage.recompute == RecomputeMode::Full ||
                            stage.recompute == RecomputeMode::Selective;
-        v.refuse(!known, "recomputation by operator", "/plan/recompute", "none, selective or full");
+        const bool modules = stage.recompute == RecomputeMode::Modules;
+        v.refuse(!known, modules ? "recomputation by module" : "recomputation by operator", "/plan/recompute",
+                 "none, selective or full");
     }
     v.refuse(plan.offload_activations, "offload of activations", "/plan/offload_activations");
     v.refuse(plan.sequence_parallel && plan.mesh.tp > 1 && plan.seq_len % plan.mesh.tp != 0,

@@ -312,6 +312,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
         return bytes_each > 0 && context.sharded.any() ? op_cost(context, op, 0) : OpCost{};
     };
     const OpCost copy_out = copy(context.gather_copy_bytes), copy_in = copy(context.reduce_copy_bytes);
+    phases_.reserve(kRecomputeModes.size() * kOpcodes);
     const auto cost_of = [&](const Op& op) -> const OpCost& {
         const auto in = [&](const std::vector<Op>& ops) {
             return &op >= ops.data() && &op < ops.data() + ops.size();
@@ -320,10 +321,10 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
         if (in(by_op)) return again[static_cast<std::size_t>(&op - by_op.data())];
         return backward[static_cast<std::size_t>(&op - work.backward.data())];
     };
-    phases_.resize((work.by_op ? 4 : 3) * kOpcodes);
-    for (const RecomputeMode mode :
-         {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full, RecomputeMode::SelectiveOps}) {
+    for (const RecomputeMode mode : kRecomputeModes) {
         if (mode == RecomputeMode::SelectiveOps && !work.by_op) continue;
+        if (mode == RecomputeMode::Modules && !work.modules.any()) continue;
+        places_[static_cast<std::size_t>(mode)] = static_cast<std::uint8_t>(phases_.size() / kOpcodes);
         for (const Opcode opcode :
              {Opcode::Forward, Opcode::Backward, Opcode::BackwardInput, Opcode::BackwardWeight}) {
             PhaseBuilder builder(context);
@@ -362,8 +363,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                 builder.kernel(copy_in);
                 if (!late) release();
             }
-            phases_[static_cast<std::size_t>(mode) * kOpcodes + static_cast<std::size_t>(opcode)] =
-                builder.take();
+            phases_.push_back(builder.take());
         }
     }
 }

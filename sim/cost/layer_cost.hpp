@@ -2,6 +2,8 @@
 // opcode.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -73,13 +75,14 @@ class LayerCost {
     LayerCost(const LayerWork& work, const CostContext& context);
 
     [[nodiscard]] const PhaseCost& phase(RecomputeMode mode, Opcode opcode) const {
-        // A layer that is not recomputed by operation runs as it is.
-        const std::size_t place = static_cast<std::size_t>(mode) * kOpcodes;
-        return phases_[(place < phases_.size() ? place : 0) + static_cast<std::size_t>(opcode)];
+        const std::size_t place = places_[static_cast<std::size_t>(mode)];
+        return phases_[place * kOpcodes + static_cast<std::size_t>(opcode)];
     }
 
   private:
     static constexpr std::size_t kOpcodes = 4;  // Forward, Backward, BackwardInput, BackwardWeight
+    // Of each mode, in phases_. A layer that a mode does not recompute runs as it is, in the first place.
+    std::array<std::uint8_t, kRecomputeModes.size()> places_ = {};
     std::vector<PhaseCost> phases_;
 };
 

@@ -40,6 +40,7 @@ std::vector<std::int64_t> flat(const ShapeKey& k) {
     add(w.padded_vocab);
     add_real(w.expert_imbalance);
     add(w.by_op);
+    add(w.modules.bits());
     for (const GroupPlacement* g :
          {&k.tp, &k.cp, &k.ep, &k.etp, &k.shard, &k.replica, &k.expert_shard, &k.expert_replica}) {
         add(g->size);

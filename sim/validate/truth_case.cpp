@@ -73,13 +73,35 @@ bool sends_per_node(const TruthRow& row, const FrameworkDefaults& defaults, cons
            says(lower(row.model.name), "deepseek");
 }
 
-void apply_recompute(const TruthRow& row, const StatedRecompute& stated, ValidationCase& c) {
+// What the recipes recompute of DeepSeek-V3 where the row is silent.
+RecomputeModules recipe_modules(const TruthRow& row, const FrameworkDefaults& defaults,
+                                const Device& device) {
+    if (!defaults.deepseek_modules || !row.recompute.empty() || !says(lower(row.model.name), "deepseek"))
+        return {};
+    RecomputeModules modules = {RecomputeModule::LatentUpProjection};
+    if (device.architecture == "hopper") modules.add(RecomputeModule::Mlp);
+    return modules;
+}
+
+void apply_recompute(const TruthRow& row, const FrameworkDefaults& defaults, const StatedRecompute& stated,
+                     ValidationCase& c) {
     ParallelPlan& plan = c.plan;
+    const RecomputeModules legal = c.graph.recompute_modules();
+    RecomputeModules modules = recipe_modules(row, defaults, c.cluster.groups.front().device);
+    if (stated.mode == RecomputeMode::Modules) modules = stated.modules;
+    for (const RecomputeModule module : kRecomputeModules) {
+        if (modules.has(module) && legal.has(module)) plan.recompute_modules.add(module);
+    }
     if (stated.mode) {
         plan.recompute = *stated.mode;
-        if (stated.modules)
+        if (stated.other_modules)
             c.assumed.push_back(
                 fmt::format("recompute \"{}\": {}", row.recompute, to_string(plan.recompute)));
+        // Nothing comes of modules that the model lacks.
+        if (stated.mode == RecomputeMode::Modules && !plan.recompute_modules.any())
+            plan.recompute = RecomputeMode::None;
+    } else if (plan.recompute_modules.any()) {
+        plan.recompute = RecomputeMode::Modules;
     } else if (!row.recompute.empty()) {
         c.assumed.push_back(fmt::format("recompute \"{}\": {}, the framework's default", row.recompute,
                                         to_string(plan.recompute)));
@@ -104,7 +126,7 @@ Status apply_row(const TruthRow& row, const FrameworkDefaults& defaults, const S
     if (Status sharding = set_sharding(row, c.cluster.groups.front().type.devices, plan, c.assumed);
         !sharding)
         return sharding;
-    apply_recompute(row, recompute, c);
+    apply_recompute(row, defaults, recompute, c);
     if (row.async_tp) plan.overlap.tp = true;
     // DeepSpeed's overlap_comm is on under ZeRO-3.
     const bool overlaps = plan.zero_stage == 3 && framework_defaults(plan.framework).reduces_on_compute;

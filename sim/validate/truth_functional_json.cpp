@@ -121,6 +121,15 @@ void read_devices(const JsonObject& a, const std::string& words, TruthRow& row) 
 void read_recompute(const JsonObject& a, TruthRow& row) {
     row.recompute = lower(words_of(a, "recompute-granularity"));
     if (row.recompute.empty()) row.recompute = "none";
+    std::string modules;
+    if (const Json* list = a.find("recompute-modules"); list != nullptr && list->is_array()) {
+        for (const Json& name : *list)
+            modules +=
+                (modules.empty() ? "" : " ") + (name.is_string() ? name.get<std::string>() : name.dump());
+    } else {
+        modules = lower(words_of(a, "recompute-modules"));
+    }
+    if (row.recompute == "selective" && !modules.empty()) row.recompute += " (" + modules + ")";
     const int layers = degree_of(a, "recompute-num-layers").value_or(1);
     if (lower(words_of(a, "recompute-method")) == "block") row.recompute_layers = layers;
 }

@@ -25,7 +25,8 @@ struct StatedRecompute {
     int layers = -1;                    // blocks of a stage, the first ones; -1: all
     int layers_of_model = -1;           // blocks of the whole model, evenly over its stages
     std::string refused;                // why the words cannot be planned
-    bool modules = false;               // selective, of modules that are not the attention core
+    RecomputeModules modules = {};      // of RecomputeMode::Modules
+    bool other_modules = false;         // selective, of parts that have no such name
 };
 StatedRecompute stated_recompute(const TruthRow& row, const FrameworkDefaults& defaults);
 

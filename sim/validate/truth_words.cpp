@@ -1,5 +1,6 @@
 // Precision and recomputation in words.
 #include <array>
+#include <cctype>
 
 #include <fmt/format.h>
 
@@ -72,6 +73,31 @@ bool part_of_layers(const std::string& text) {
                     {"partial", "half", "every other", "every second", "every 2", "except", "some layers"});
 }
 
+// Megatron's names of modules in "selective (mla_up_proj, layernorm)", or in a list of them alone.
+struct NamedModules {
+    RecomputeModules modules;
+    bool alone = true;  // the text has no other words
+};
+NamedModules modules_in(const std::string& text) {
+    NamedModules named;
+    std::string word;
+    for (const char c : text + ' ') {
+        if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+            word += c;
+            continue;
+        }
+        if (word.empty()) continue;
+        if (const auto module = recompute_module_named(word)) {
+            named.modules.add(*module);
+        } else {
+            named.alone = false;
+        }
+        word.clear();
+    }
+    named.alone = named.alone && named.modules.any();
+    return named;
+}
+
 }  // namespace
 
 Result<Precision> precision_of(const TruthRow& row, Precision usual, std::vector<std::string>& assumed) {
@@ -89,6 +115,7 @@ Result<Precision> precision_of(const TruthRow& row, Precision usual, std::vector
 
 StatedRecompute stated_recompute(const TruthRow& row, const FrameworkDefaults& defaults) {
     const std::string& text = row.recompute;
+    const NamedModules named = modules_in(text);
     StatedRecompute stated;
     stated.layers = row.recompute_layers.value_or(-1);
     if (denies(text)) {
@@ -101,10 +128,16 @@ StatedRecompute stated_recompute(const TruthRow& row, const FrameworkDefaults& d
             stated.refused = fmt::format("recompute \"{}\" is of a part that is not modelled", text);
     } else if (part_of_layers(text)) {
         stated.refused = fmt::format("recompute \"{}\" is of a part that is not modelled", text);
-    } else if (says_any(text, {"select", "core attention", "core_attn", "attention only"}) || text == "sel") {
+    } else if (says_any(text, {"select", "core attention", "core_attn", "attention only"}) || text == "sel" ||
+               named.alone) {
+        const bool core = named.modules == RecomputeModules{RecomputeModule::CoreAttention};
         stated.mode = defaults.selective_by_op ? RecomputeMode::SelectiveOps : RecomputeMode::Selective;
-        stated.modules =
-            says_any(text, {"mlp", "norm", "moe", "act"}) && !says_any(text, {"attn", "attention"});
+        if (named.modules.any() && !core) {
+            stated.mode = RecomputeMode::Modules;
+            stated.modules = named.modules;
+        } else {
+            stated.other_modules = says_any(text, {"norm", "act"}) && !says_any(text, {"attn", "attention"});
+        }
     } else if (all_layers(text)) {
         stated.mode = RecomputeMode::Full;
         const auto after = number_after(text, "block");

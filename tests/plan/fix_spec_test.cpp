@@ -94,6 +94,25 @@ TEST(FixSpec, LabelsOfTablesAreChoices) {
         EXPECT_EQ(*parse_fix(to_string(*fix)), *fix) << to_string(*fix);
     }
     EXPECT_FALSE(parse_fix("recompute=selective")->allows(plan));
+    plan.recompute = RecomputeMode::Modules;
+    plan.recompute_modules = {RecomputeModule::Norm, RecomputeModule::LatentUpProjection};
+    for (StageSpec& stage : plan.stages)
+        stage.recompute = RecomputeMode::Modules;
+    EXPECT_EQ(summary(plan), "tp2 sp pp2 dp4 mbs1 1f1b zero2/2 modules:layernorm+mla_up_proj");
+    for (const std::string& spec : {summary(plan), std::string("recompute=modules"),
+                                    std::string("recompute=modules:mla_up_proj+layernorm"),
+                                    std::string("recompute=none|modules:layernorm+mla_up_proj|full:2")}) {
+        const auto fix = parse_fix(spec);
+        ASSERT_TRUE(fix.has_value()) << spec << ": " << to_string(fix.errors());
+        EXPECT_TRUE(fix->allows(plan)) << spec;
+        EXPECT_EQ(*parse_fix(to_string(*fix)), *fix) << to_string(*fix);
+    }
+    EXPECT_FALSE(parse_fix("recompute=modules:layernorm")->allows(plan));
+    EXPECT_FALSE(parse_fix("recompute=none|full")->allows(plan));
+    EXPECT_EQ(parse_fix("recompute=modules:layrnorm").error().message,
+              "recompute=modules: unknown module 'layrnorm'");
+    EXPECT_EQ(parse_fix("recompute=modules:mlp|modules:moe").error().message,
+              "recompute: two lists of modules, mlp and moe");
     EXPECT_EQ(parse_fix("recompute=full:x").error().message,
               "recompute=full: 'x' is not an integer from 0 to 1048576");
     for (const char* spec : {"recompute=full:-1", "zero=2/0", "tp=0"}) {  // what a hint says is legal

@@ -105,6 +105,13 @@ TEST(ImportConfig, MegatronComesBack) {
     set_mesh(document, {.pp = 2, .tp = 2, .ep = 4, .etp = 1});
     round_trip(document, TargetFramework::Megatron);
 
+    document.plan.recompute = RecomputeMode::Modules;
+    document.plan.recompute_modules = {RecomputeModule::ExpertActivation, RecomputeModule::Norm};
+    set_mesh(document, {.pp = 2, .tp = 2, .ep = 4, .etp = 1});
+    EXPECT_TRUE(test::has_argument(test::exported(document, TargetFramework::Megatron),
+                                   "--recompute-modules moe_act layernorm"));
+    round_trip(document, TargetFramework::Megatron);
+
     document = on_row("megatron", "llama3-8b", "h100:64");
     document.plan.overlap = {true, true, false, false};
     for (const int stage : {2, 3}) {

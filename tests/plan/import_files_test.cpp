@@ -119,6 +119,35 @@ srun torchrun --nproc_per_node 8 --nnodes $SLURM_NNODES pretrain_gpt.py $MODEL $
     }
 }
 
+TEST(ImportFiles, MegatronsModules) {
+    const std::string start =
+        "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --micro-batch-size 1 "
+        "--recompute-granularity selective ";
+    const auto plan_of = [&](const std::string& flags, const char* model = "deepseek-v3") {
+        const ImportedConfig config = read(TargetFramework::Megatron, start + flags);
+        Errors errors;
+        const auto plan = complete_plan(config, load_model(model)->graph, *load_cluster("h100:64"), errors);
+        EXPECT_TRUE(plan) << to_string(errors);
+        return *plan;
+    };
+    ParallelPlan plan = plan_of("--recompute-modules mla_up_proj layernorm moe_act");
+    EXPECT_EQ(plan.recompute, RecomputeMode::Modules);
+    EXPECT_EQ(to_string(plan.recompute_modules), "moe_act+layernorm+mla_up_proj");
+    EXPECT_EQ(plan.stages.front().recompute, RecomputeMode::Modules);
+    plan = plan_of("--recompute-modules core_attn");
+    EXPECT_EQ(plan.recompute, RecomputeMode::Selective);
+    EXPECT_FALSE(plan.recompute_modules.any());
+    // Deprecated, beside the default.
+    EXPECT_EQ(to_string(plan_of("--moe-layer-recompute").recompute_modules), "core_attn+moe");
+    // Megatron takes these of any model; its norms and experts are what they would be of.
+    plan = plan_of("--recompute-modules layernorm moe mlp", "llama3-8b");
+    EXPECT_EQ(to_string(plan.recompute_modules), "mlp");
+    EXPECT_EQ(plan_of("--recompute-modules moe", "llama3-8b").recompute, RecomputeMode::None);
+    const ImportedConfig other = read(TargetFramework::Megatron, start + "--recompute-modules mhc mlp");
+    EXPECT_TRUE(warned(other, "--recompute-modules mhc: not modelled"));
+    EXPECT_EQ(to_string(other.stated.recompute_modules), "mlp");
+}
+
 TEST(ImportFiles, FlagsThatContradictEachOther) {
     const ImportedConfig config =
         read(TargetFramework::Megatron,

@@ -88,7 +88,7 @@ ParallelPlan random_plan(Prng& random, int layers) {
                  .ep = integer(1, 64),
                  .etp = integer(1, 64)};
     for (int s = integer(1, 6); s > 0; --s) {
-        plan.stages.push_back({integer(0, layers), integer(0, layers), any(random, RecomputeMode::Full),
+        plan.stages.push_back({integer(0, layers), integer(0, layers), any(random, RecomputeMode::Modules),
                                integer(-1, 9), integer(1, 15), integer(0, 3)});
     }
     plan.virtual_stages = integer(1, 8);
@@ -103,7 +103,10 @@ ParallelPlan random_plan(Prng& random, int layers) {
     plan.cp_kind = any(random, WorkShape::Cp::AllToAll);
     plan.zero_stage = integer(0, 3);
     plan.zero_shard = integer(0, 16);
-    plan.recompute = any(random, RecomputeMode::Full);
+    plan.recompute = any(random, RecomputeMode::Modules);
+    for (const RecomputeModule module : kRecomputeModules) {
+        if (recomputes_by(plan, RecomputeMode::Modules) && flag()) plan.recompute_modules.add(module);
+    }
     plan.precision = {any(random, Precision::Fp8), any(random, Precision::Fp8), flag(), flag(), flag(),
                       any(random, Precision::Fp8), any(random, Precision::Fp8)};
     plan.optimizer = any(random, OptimizerKind::Lamb);
@@ -140,6 +143,31 @@ TEST(PlanJson, RandomPlansReadBackEqual) {
         ASSERT_EQ(*read, plan) << text;
         EXPECT_EQ(plan_to_json(*read).dump(), text);
     }
+}
+
+TEST(PlanJson, ModulesAreNamedWhereTheyAreRecomputed) {
+    const LayerGraph graph = std::move(load_model(kModel)->graph);
+    Json json = plan_to_json(make_document().plan);
+    EXPECT_FALSE(json.contains("recompute_modules"));
+    json.erase("stages");
+    json["recompute"] = "modules";
+    json["recompute_modules"] = Json::array({"mlp", "core_attn"});
+    const auto read = plan_from_json(json, graph, "/plan");
+    ASSERT_TRUE(read) << to_string(read.errors());
+    EXPECT_EQ(read->stages.front().recompute, RecomputeMode::Modules);
+    EXPECT_EQ(read->recompute_modules,
+              (RecomputeModules{RecomputeModule::CoreAttention, RecomputeModule::Mlp}));
+    EXPECT_EQ(summary(*read), "tp1 pp2 dp4 mbs1 1f1b modules:core_attn+mlp");
+    EXPECT_EQ(plan_to_json(*read)["recompute_modules"], Json::array({"core_attn", "mlp"}));
+    json["recompute_modules"] = Json::array({"mpl"});
+    const auto wrong = plan_from_json(json, graph, "/plan");
+    ASSERT_FALSE(wrong);
+    EXPECT_EQ(wrong.error().context, "/plan/recompute_modules");
+    EXPECT_TRUE(wrong.error().hint.starts_with("did you mean 'mlp'?")) << wrong.error().hint;
+    json["recompute_modules"] = Json::array({"mlp"});
+    json["recompute"] = "none";
+    EXPECT_TRUE(has_error(plan_from_json(json, graph, "/plan").errors(), "/plan/recompute_modules",
+                          "no stage's recompute is modules"));
 }
 
 TEST(PlanJson, CollectivesAreForcedByLegalNames) {

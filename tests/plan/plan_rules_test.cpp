@@ -222,6 +222,56 @@ TEST(PlanRules, WhatHasNoEffectIsRefused) {
         check_plan(dense, cluster, plan, TargetFramework::DeepSpeed).errors.empty());  // its only kind
 }
 
+TEST(PlanRules, ModulesAreThoseOfTheModel) {
+    const LayerGraph dense = load_model("llama3.2-1b")->graph, sparse = load_model("qwen3-30b-a3b")->graph;
+    const Cluster cluster = make_cluster(8);
+    const auto check = [&](const LayerGraph& graph, RecomputeModules modules,
+                           TargetFramework target = TargetFramework::Trainwright) {
+        ParallelPlan plan = make_plan(graph, cluster, {}, 8);
+        plan.recompute = RecomputeMode::Modules;
+        plan.recompute_modules = modules;
+        for (StageSpec& stage : plan.stages)
+            stage.recompute = RecomputeMode::Modules;
+        return check_plan(graph, cluster, plan, target);
+    };
+    EXPECT_TRUE(check(dense, {RecomputeModule::Mlp}).errors.empty());
+    EXPECT_TRUE(check(sparse, {RecomputeModule::ExpertActivation, RecomputeModule::Norm}).errors.empty());
+    Error error = only_error(check(dense, {RecomputeModule::LatentUpProjection}));
+    EXPECT_EQ(error.context, "recompute_modules");
+    EXPECT_EQ(error.message, dense.name + " has no module mla_up_proj");
+    EXPECT_EQ(error.hint, "recompute_modules of core_attn, mlp");
+    error = only_error(check(dense, {RecomputeModule::Norm}));
+    EXPECT_EQ(error.message,
+              dense.name + " has no module layernorm: its norms are parts of what follows them");
+    error = only_error(check(sparse, {}));
+    EXPECT_EQ(error.message, "recompute is modules, and none is named");
+    EXPECT_EQ(error.hint, "recompute_modules of core_attn, moe_act, layernorm, moe");
+    // Megatron's flag; other frameworks have none.
+    error = only_error(check(sparse, {RecomputeModule::Mlp}, TargetFramework::Megatron));
+    EXPECT_EQ(error.context, "--recompute-modules");
+    const PlanCheck fsdp = check(sparse, {RecomputeModule::Experts}, TargetFramework::Torchtitan);
+    EXPECT_NE(to_string(fsdp.errors).find("torchtitan has no recompute modules"), std::string::npos)
+        << to_string(fsdp.errors);
+}
+
+TEST(PlanRules, CombinedPassesDoNotRunExchangesAgain) {
+    const LayerGraph graph = load_model("deepseek-v3")->graph;
+    const Cluster cluster = *load_cluster("h100:128");
+    ParallelPlan plan = make_plan(graph, cluster, {.dp = 16, .pp = 8, .ep = 16}, 32);
+    plan.virtual_stages = 2;
+    plan.schedule = "interleaved-overlap";
+    plan.recompute = RecomputeMode::Modules;
+    plan.stages = uniform_partition(graph, 16, plan.recompute);
+    const auto refused = [&](RecomputeModules modules) {
+        plan.recompute_modules = modules;
+        const Errors errors = check_plan(graph, cluster, plan, TargetFramework::Megatron).errors;
+        return std::count_if(errors.begin(), errors.end(),
+                             [](const Error& error) { return error.context == "--recompute-modules"; });
+    };
+    EXPECT_EQ(refused({RecomputeModule::Experts}), 1);
+    EXPECT_EQ(refused({RecomputeModule::LatentUpProjection, RecomputeModule::Mlp}), 0);
+}
+
 TEST(PlanRules, TensorParallelHintsDivideTheDevices) {
     const LayerGraph graph = make_model({.heads = 32, .kv_heads = 32, .ffn = 11008});
     const Cluster cluster = make_cluster(7);

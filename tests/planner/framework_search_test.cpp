@@ -125,6 +125,54 @@ TEST(FrameworkSearch, TheOtherSelectiveIsNamed) {
     EXPECT_EQ(answer->plans.front().plan.recompute, RecomputeMode::SelectiveOps);
 }
 
+// Modules are recomputed in one more way between nothing and everything, of models that have them.
+TEST(FrameworkSearch, ModulesOfLatentAttentionAndExperts) {
+    const auto searched = [](const char* model, TargetFramework target, const char* fix = "") {
+        const auto environment = test::environment_of(model, "h100:16");
+        PlanRequest request = request_for(*environment, target);
+        request.constraints = *parse_fix(fix);
+        const SearchSpace space(*environment, request);
+        std::string found = "none";
+        for (const MeshChoice& mesh : space.meshes()) {
+            for (const ChunkChoice& chunk : space.chunks(mesh)) {
+                if (chunk.recompute == RecomputeMode::Modules) found = to_string(space.modules());
+            }
+        }
+        return found;
+    };
+    for (const TargetFramework target : {TargetFramework::Trainwright, TargetFramework::Megatron}) {
+        EXPECT_EQ(searched("qwen3-30b-a3b", target), "moe_act+layernorm");
+        EXPECT_EQ(searched("deepseek-v2-lite", target), "moe_act+layernorm+mla_up_proj");
+        EXPECT_EQ(searched("llama3.2-1b", target), "none");
+        EXPECT_EQ(searched("qwen3-30b-a3b", target, "recompute=modules:moe|none"), "moe");
+        EXPECT_EQ(searched("llama3.2-1b", target, "recompute=modules:mlp"), "mlp");
+        EXPECT_EQ(searched("qwen3-30b-a3b", target, "recompute=none|full"), "none");
+    }
+    EXPECT_EQ(searched("qwen3-30b-a3b", TargetFramework::Torchtitan), "none");
+    EXPECT_EQ(searched("qwen3-30b-a3b", TargetFramework::Megatron,
+                       "recompute=modules:moe|none,schedule=interleaved-overlap,vpp=2"),
+              "none");
+
+    const auto environment = test::environment_of("llama3.2-1b", "h100:16");
+    PlanRequest request = request_for(*environment, TargetFramework::Megatron);
+    request.constraints = *parse_fix("recompute=none|modules:mla_up_proj");
+    const auto refused = find_plans(environment, request);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().context, "--fix");
+    EXPECT_EQ(refused.error().hint, "recompute_modules of core_attn, mlp");
+    // What is found names its modules where it recomputes them, and only there.
+    request.constraints = *parse_fix("recompute=modules:mlp,pp=1,tp=2,mbs=1,zero=1");
+    const auto found = find_plans(environment, request);
+    ASSERT_TRUE(found) << to_string(found.errors());
+    ASSERT_FALSE(found->plans.empty());
+    EXPECT_NE(summary(found->plans.front().plan).find("modules:mlp"), std::string::npos);
+    request.constraints = *parse_fix("recompute=modules:mlp|none,pp=1,tp=2,mbs=1,zero=1");
+    for (const RankedPlan& plan : find_plans(environment, request)->plans) {
+        EXPECT_EQ(plan.plan.recompute_modules.any(), plan.plan.recompute == RecomputeMode::Modules)
+            << summary(plan.plan);
+    }
+}
+
 TEST(FrameworkSearch, MegatronsShardedParametersHaveNoPipeline) {
     const auto environment = test::environment_of("llama3.2-1b", "h100:16");
     PlanRequest request = request_for(*environment, TargetFramework::Megatron);

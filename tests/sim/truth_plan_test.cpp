@@ -1,4 +1,6 @@
 // Plans that measured rows ask for in words: models, degrees, schedules, recomputation, frameworks.
+#include "sim/validate/truth_plan.hpp"
+
 #include "plan/frameworks/framework.hpp"
 #include "tests/sim/measured_rows.hpp"
 
@@ -77,6 +79,27 @@ TEST(TruthRecompute, PartsOfLayers) {
         EXPECT_EQ(first_stage(none), Stage(RecomputeMode::None, -1)) << none;
     for (const char* part : {"partial", "every other layer", "full, 9 of 24 layers", "full, 3 of 12 layers"})
         EXPECT_NE(refusal_of({{"recompute", part}}), "") << part;
+}
+
+TEST(TruthRecompute, ModulesByTheirNames) {
+    const auto stated = [](const char* words) {
+        TruthRow row;
+        row.recompute = words;
+        const StatedRecompute s = stated_recompute(row, framework_defaults("nemo"));
+        return s.mode ? recompute_text(*s.mode, -1, s.modules) : "nothing";
+    };
+    EXPECT_EQ(stated("selective (mla_up_proj, layernorm)"), "modules:layernorm+mla_up_proj");
+    EXPECT_EQ(stated("selective: moe_act"), "modules:moe_act");
+    EXPECT_EQ(stated("mla_up_proj mlp"), "modules:mla_up_proj+mlp");
+    EXPECT_EQ(stated("[\"moe\", \"core_attn\"]"), "modules:core_attn+moe");
+    EXPECT_EQ(stated("selective (core_attn)"), "selective");
+    EXPECT_EQ(stated("selective"), "selective");
+    EXPECT_EQ(stated("full"), "full");
+    EXPECT_EQ(stated("something"), "nothing");
+    // The row's model is dense: its norms are parts of its products.
+    const ParallelPlan plan = case_of({{"recompute", "selective (mlp, layernorm)"}}).plan;
+    EXPECT_EQ(plan.stages.front().recompute, RecomputeMode::Modules);
+    EXPECT_EQ(to_string(plan.recompute_modules), "mlp");
 }
 
 TEST(TruthModel, FamiliesByTheirWords) {

@@ -75,6 +75,13 @@ TEST(TruthRecipe, DeepSeekOnHopperSendsAMessageForEachNode) {
     Json blackwell = deepseek;
     blackwell["hardware"]["gpu"] = "B200";
     EXPECT_EQ(case_of(blackwell).plan.expert_dispatch, WorkShape::ExpertDispatch::AllToAll);
+    // And recomputes the modules that the recipes name, where the row is silent.
+    EXPECT_EQ(to_string(case_of(deepseek).plan.recompute_modules), "mla_up_proj+mlp");
+    EXPECT_EQ(case_of(deepseek).plan.stages.front().recompute, RecomputeMode::Modules);
+    EXPECT_EQ(to_string(case_of(blackwell).plan.recompute_modules), "mla_up_proj");
+    blackwell["recompute"] = "none";
+    EXPECT_FALSE(case_of(blackwell).plan.recompute_modules.any());
+    EXPECT_FALSE(case_of({}).plan.recompute_modules.any());
 }
 
 // 30 billion parameters with their states on sixteen H100 of 80 GB: nothing fits without recomputation at a

@@ -60,6 +60,10 @@ TEST(TruthFunctional, FlagsThatChangeWork) {
     const Json block = {
         {"recompute-granularity", "full"}, {"recompute-method", "block"}, {"recompute-num-layers", 2}};
     EXPECT_EQ(made(block).plan.stages.front().recompute_layers, 2);
+    for (const Json& list : {Json("mlp core_attn"), Json::array({"mlp", "core_attn"})}) {
+        const Json modules = {{"recompute-granularity", "selective"}, {"recompute-modules", list}};
+        EXPECT_EQ(to_string(made(modules).plan.recompute_modules), "core_attn+mlp");
+    }
     EXPECT_EQ(made({{"mtp-num-layers", 1}}).assumed.front(), "args not read: mtp-num-layers");
     const auto uneven =
         make_case(functional("gpt__a", kGolden, {{"num-layers-per-virtual-pipeline-stage", 8}}));

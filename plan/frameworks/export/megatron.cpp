@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "plan/frameworks/export/export_plan.hpp"
 #include "plan/stage_partition.hpp"
@@ -141,6 +142,10 @@ void add_recompute(const ParallelPlan& plan, Arguments& out) {
     if (stage.recompute == RecomputeMode::Selective) {
         out.value("--recompute-granularity", "selective");
         out.value("--recompute-modules", "core_attn");
+    }
+    if (stage.recompute == RecomputeMode::Modules) {
+        out.value("--recompute-granularity", "selective");
+        out.value("--recompute-modules", fmt::format("{}", fmt::join(names_of(plan.recompute_modules), " ")));
     }
     if (stage.recompute != RecomputeMode::Full || stage.recompute_layers == 0) return;
     out.value("--recompute-granularity", "full");

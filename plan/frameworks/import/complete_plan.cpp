@@ -87,6 +87,7 @@ class Completion {
         }
         if (s_.shard_ranks && *s_.shard_ranks != ranks) p.zero_shard = *s_.shard_ranks;
         lay_over(p.recompute, s_.recompute);
+        modules();
         if (p.precision.compute != Precision::Fp32) {
             lay_over(p.precision.gradient_fp32, s_.gradient_fp32);
             lay_over(p.precision.gradient_reduce, s_.gradient_reduce);
@@ -102,6 +103,20 @@ class Completion {
         lay_over(p.attention, s_.attention);
         lay_over(p.dropout, s_.dropout);
         lay_over(p.microbatch_group, s_.microbatch_group);
+    }
+
+    // Megatron refuses "mla_up_proj" and "moe_act" of a model without latent attention and experts; of other
+    // modules that the model lacks nothing comes.
+    void modules() {
+        if (plan_.recompute != RecomputeMode::Modules) return;
+        const RecomputeModules legal = graph_.recompute_modules();
+        const RecomputeModules refused = {RecomputeModule::LatentUpProjection,
+                                          RecomputeModule::ExpertActivation};
+        for (const RecomputeModule module : kRecomputeModules) {
+            const bool kept = legal.has(module) || (refused.has(module) && config_.model_missing.empty());
+            if (s_.recompute_modules.has(module) && kept) plan_.recompute_modules.add(module);
+        }
+        if (!plan_.recompute_modules.any()) plan_.recompute = RecomputeMode::None;
     }
 
     // global_batch = microbatch * microbatches * dp: two of them make the third.
@@ -334,7 +349,8 @@ std::string stated_summary(const ImportedConfig& config) {
     degree("mbs", s.microbatch, true);
     degree("zero", s.zero_stage, false);
     if (s.zero_stage == 1) words.emplace_back("zero1");
-    if (s.recompute && *s.recompute != RecomputeMode::None) words.emplace_back(to_string(*s.recompute));
+    if (s.recompute && *s.recompute != RecomputeMode::None)
+        words.push_back(recompute_text(*s.recompute, -1, s.recompute_modules));
     std::string text = fmt::format("{}", fmt::join(words, " "));
     if (s.global_batch) text += fmt::format(", {} sequences a step", *s.global_batch);
     if (const auto devices = s.devices()) text += fmt::format(", {} devices", *devices);

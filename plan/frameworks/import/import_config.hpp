@@ -45,6 +45,7 @@ struct StatedPlan {
     std::optional<int> shard_replicas;  // copies of the sharded states: shard_ranks = dp * cp / replicas
     std::optional<RecomputeMode> recompute;
     std::optional<int> recompute_layers;
+    RecomputeModules recompute_modules = {};  // of RecomputeMode::Modules, those that the model lacks too
     std::optional<Precision> compute, gradient_reduce, optimizer_states;
     std::optional<bool> gradient_fp32;
     std::optional<OptimizerKind> optimizer;

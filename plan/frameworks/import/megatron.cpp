@@ -251,6 +251,13 @@ class Reader {
             selective("--recompute-granularity");
         }
         if (f_.has("recompute-activations")) selective("--recompute-activations");
+        // Deprecated: beside the default, the attention core.
+        if (f_.has("moe-layer-recompute")) {
+            if (s_.recompute != RecomputeMode::Modules)
+                s_.recompute_modules = {RecomputeModule::CoreAttention};
+            s_.recompute_modules.add(RecomputeModule::Experts);
+            modules_of("--moe-layer-recompute");
+        }
         for (const char* old : {"checkpoint-activations", "activations-checkpoint-method",
                                 "deepspeed-activation-checkpointing"}) {
             if (!f_.has(old) || s_.recompute == RecomputeMode::Full) continue;
@@ -260,11 +267,32 @@ class Reader {
 
     void selective(const char* key) {
         const ShellWords* modules = f_.values("recompute-modules");
-        const bool core =
-            modules == nullptr || std::find(modules->begin(), modules->end(), "core_attn") != modules->end();
-        if (core) say_.set(s_.recompute, std::optional(RecomputeMode::Selective), "recompute", key);
-        if (modules != nullptr && (modules->size() > 1 || !core))
-            warn("--recompute-modules: of the modules core_attn alone is modelled");
+        if (modules == nullptr) {
+            say_.set(s_.recompute, std::optional(RecomputeMode::Selective), "recompute", key);
+            return;
+        }
+        for (const std::string& name : *modules) {
+            const auto module = recompute_module_named(name);
+            if (module) {
+                s_.recompute_modules.add(*module);
+            } else {
+                warn(fmt::format("--recompute-modules {}: not modelled", name));
+            }
+        }
+        modules_of(key);
+    }
+
+    // The attention core alone is what "selective" means.
+    void modules_of(const std::string& key) {
+        RecomputeModules& modules = s_.recompute_modules;
+        if (!modules.any()) return;
+        if (modules == RecomputeModules{RecomputeModule::CoreAttention}) {
+            modules = {};
+            say_.set(s_.recompute, std::optional(RecomputeMode::Selective), "recompute", key);
+            return;
+        }
+        say_.set(s_.recompute, std::optional(RecomputeMode::Modules), "recompute", key);
+        say_.say("recomputed modules", to_string(modules), "--recompute-modules");
     }
 
     void kernels() {
