@@ -168,11 +168,12 @@ int nothing_found(const PlanAnswer& answer, const Json& request, bool interrupte
 }
 
 int plan(const PlanOptions& options, Console& console) {
+    // Until the answer is written: timeout(1) sends its signal twice.
+    const InterruptGuard interrupt;
     Result<Task> task = make_task(options, console);
     if (!task) return console.fail(task.errors());
     bool interrupted = false;
     Result<PlanAnswer> answer = [&] {
-        const InterruptGuard interrupt;
         SearchProgressLine line(console, options.time_limit_s);
         task->request.stop = &interrupt.flag();
         task->request.progress = [&line](const SearchProgress& progress) { line.show(progress); };
