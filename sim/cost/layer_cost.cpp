@@ -320,12 +320,22 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
         if (in(by_op)) return again[static_cast<std::size_t>(&op - by_op.data())];
         return backward[static_cast<std::size_t>(&op - work.backward.data())];
     };
-    phases_.resize((work.by_op ? 4 : 3) * kOpcodes);
+    phases_.reserve(work.by_op ? 11 : 9);
+    const auto place_of = [&](RecomputeMode mode, Opcode opcode) -> std::uint8_t& {
+        return places_[static_cast<std::size_t>(mode) * kOpcodes + static_cast<std::size_t>(opcode)];
+    };
     for (const RecomputeMode mode :
          {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full, RecomputeMode::SelectiveOps}) {
-        if (mode == RecomputeMode::SelectiveOps && !work.by_op) continue;
+        // A layer that is not recomputed by operation runs as it is.
+        const bool as_it_is = mode == RecomputeMode::SelectiveOps && !work.by_op;
         for (const Opcode opcode :
              {Opcode::Forward, Opcode::Backward, Opcode::BackwardInput, Opcode::BackwardWeight}) {
+            const bool recomputes = opcode == Opcode::Backward || opcode == Opcode::BackwardInput;
+            const bool skips = mode == RecomputeMode::Full && opcode != Opcode::Forward;  // unless_recomputed
+            if (mode != RecomputeMode::None && (as_it_is || (!recomputes && !skips))) {
+                place_of(mode, opcode) = place_of(RecomputeMode::None, opcode);
+                continue;
+            }
             PhaseBuilder builder(context);
             const auto release = [&] {
                 builder.release(scatter, dense * context.gradient_bytes);
@@ -353,8 +363,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                 builder.arrive();
                 builder.kernel(copy_out);
             }
-            if (mode == RecomputeMode::Full &&
-                (opcode == Opcode::Backward || opcode == Opcode::BackwardInput))
+            if (mode == RecomputeMode::Full && recomputes)
                 builder.dispatch(to_sim_time(Seconds(dispatches.recompute * context.dispatch_s)));
             visit_layer_ops(work, mode, opcode,
                             [&](const Op& op, bool recomputed) { builder.add(op, cost_of(op), recomputed); });
@@ -362,8 +371,8 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                 builder.kernel(copy_in);
                 if (!late) release();
             }
-            phases_[static_cast<std::size_t>(mode) * kOpcodes + static_cast<std::size_t>(opcode)] =
-                builder.take();
+            place_of(mode, opcode) = static_cast<std::uint8_t>(phases_.size());
+            phases_.push_back(builder.take());
         }
     }
 }

@@ -2,6 +2,8 @@
 // opcode.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -73,14 +75,14 @@ class LayerCost {
     LayerCost(const LayerWork& work, const CostContext& context);
 
     [[nodiscard]] const PhaseCost& phase(RecomputeMode mode, Opcode opcode) const {
-        // A layer that is not recomputed by operation runs as it is.
-        const std::size_t place = static_cast<std::size_t>(mode) * kOpcodes;
-        return phases_[(place < phases_.size() ? place : 0) + static_cast<std::size_t>(opcode)];
+        return phases_[places_[static_cast<std::size_t>(mode) * kOpcodes + static_cast<std::size_t>(opcode)]];
     }
 
   private:
+    static constexpr std::size_t kModes = 4;    // RecomputeMode's
     static constexpr std::size_t kOpcodes = 4;  // Forward, Backward, BackwardInput, BackwardWeight
-    std::vector<PhaseCost> phases_;
+    std::vector<PhaseCost> phases_;             // that differ
+    std::array<std::uint8_t, kModes * kOpcodes> places_{};
 };
 
 // The cost of a compute opcode for a whole virtual stage: its layers in order (backwards for the backward
