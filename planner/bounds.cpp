@@ -265,9 +265,9 @@ double MeshBounds::memory() const {
         for (std::size_t m = 0; m < beside_.size(); ++m)
             least.beside = std::min(least.beside, beside_at_ends(static_cast<RecomputeMode>(m)));
     }
-    // What is sharded more is gathered again.
+    // What is sharded more is gathered again, and flattened even for one replica.
     double bytes = std::numeric_limits<double>::infinity();
-    for (const int stage : {1, 2, 3})
+    for (const int stage : {0, 1, 2, 3})
         bytes = std::min(bytes, memory(least, {stage, 0}, holds_gradients_));
     return bytes;
 }

@@ -27,7 +27,7 @@ std::vector<StageFootprint> random_stages(Prng& random, int stages) {
 TEST(LeastMemory, AnOrderOfFewerMicrobatchesHoldsNoMoreAtOnce) {
     Prng random(kSeed);
     int compared = 0, equal = 0;
-    for (int draw = 0; draw < test::cases(3000, 30'000); ++draw) {
+    for (int draw = 0; draw < scaled(3000); ++draw) {
         const auto generators = schedule_generators();
         const ScheduleGenerator& generator =
             *generators[static_cast<std::size_t>(random.integer(0, std::ssize(generators) - 1))];
