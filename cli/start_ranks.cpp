@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/common/stop_requests.hpp"
+
 extern char** environ;  // NOLINT(readability-redundant-declaration)
 
 namespace tw::cli {
@@ -41,16 +43,18 @@ std::vector<std::string> mpirun_words(int ranks) {
 }
 
 volatile std::sig_atomic_t interrupted = 0;
+StopRequests requests;
 volatile pid_t started = 0;
 volatile std::sig_atomic_t asks_first = 0;
 // What ends the child at once. A rank takes SIGTERM for a question as well; mpirun ends its ranks.
 volatile std::sig_atomic_t ends_at_once = SIGTERM;
 
 void note_signal(int signal, siginfo_t* info, void* /*context*/) {
-    const bool first = interrupted == 0;
+    const StopRequests::Kind request = requests.note();
     interrupted = 1;
     if (asks_first != 0) {
-        if (started > 0) kill(started, first ? SIGUSR1 : ends_at_once);
+        if (request == StopRequests::Kind::Repeated) return;
+        if (started > 0) kill(started, request == StopRequests::Kind::First ? SIGUSR1 : ends_at_once);
         return;
     }
     // A terminal's Ctrl-C reaches the ranks too, being of one process group; all else is handed on.
@@ -63,6 +67,7 @@ class SignalsToRanks {
   public:
     SignalsToRanks(bool end_when_asked, bool child_is_rank) {
         interrupted = 0;
+        requests.reset();
         started = 0;
         asks_first = end_when_asked ? 1 : 0;
         ends_at_once = end_when_asked && child_is_rank ? SIGKILL : SIGTERM;

@@ -58,7 +58,7 @@ LoweringOptions lowering_options(const LayerGraph& graph, const ParallelPlan& pl
                                  const std::vector<double>& parameters) {
     LoweringOptions options;
     const FrameworkDefaults& defaults = framework_defaults(plan.framework);
-    const bool own_loop = plan.schedule == "1f1b" || plan.schedule.starts_with("interleaved");
+    const bool own_loop = plan.schedule == "1f1b" || is_interleaved(plan.schedule);
     const bool blocks = defaults.p2p_calls != LoweringOptions::P2pCalls::Posted;
     options.overlap_p2p =
         own_loop ? plan.overlap.p2p && (plan.virtual_stages > 1 || !defaults.overlap_p2p_needs_virtual_stages)

@@ -26,7 +26,7 @@ BestPlans::BestPlans(Objective objective, int top, bool every)
     : objective_(objective),
       top_(static_cast<std::size_t>(std::max(1, top))),
       every_(every),
-      expected_(std::numeric_limits<double>::infinity()) {}
+      expected_(std::numeric_limits<double>::infinity(), 0) {}
 
 bool BestPlans::wants(double time_s, double memory) const {
     if (objective_ == Objective::Pareto) {
@@ -34,28 +34,33 @@ bool BestPlans::wants(double time_s, double memory) const {
             return seconds(p) <= time_s && p.evaluation.peak_device_bytes <= memory;
         });
     }
-    const double least = key(time_s, memory);
+    const Key least = bound(time_s, memory);
     if (least > expected_) return false;
-    if (plans_.empty() || least <= key(plans_.front())) return true;
+    if (plans_.empty() || least <= bound(plans_.front())) return true;
     if (plans_.size() < top_) return true;
-    return with_slack(least) <= key(plans_[top_ - 1]);
+    return with_slack(least) <= bound(plans_[top_ - 1]);
 }
 
 bool BestPlans::wants(double time_s, double memory, const PlanKind& kind) const {
     if (!wants(time_s, memory)) return false;
-    const double least = key(time_s, memory);
-    if (!by_kind() || plans_.empty() || least <= key(plans_.front())) return true;
-    return std::none_of(plans_.begin(), plans_.end(), [&](const RankedPlan& p) {
-        return key(p) < with_slack(least) && kind_of(p.plan) == kind;
-    });
+    const Key least = bound(time_s, memory);
+    if (!by_kind() || plans_.empty() || least <= bound(plans_.front())) return true;
+    const Key slack = with_slack(least);
+    return std::none_of(plans_.begin(), plans_.end(),
+                        [&](const RankedPlan& p) { return bound(p) < slack && kind_of(p.plan) == kind; });
 }
 
-double BestPlans::with_slack(double least) const {
-    return by_kind() && objective_ != Objective::Memory ? least * (1 + kSlackOfOtherKinds) : least;
+BestPlans::Key BestPlans::bound(double time_s, double memory) const {
+    return {key(time_s, memory), objective_ == Objective::Memory ? time_s : 0};
 }
 
-double BestPlans::key(const RankedPlan& plan) const {
-    return key(seconds(plan), plan.evaluation.peak_device_bytes);
+BestPlans::Key BestPlans::bound(const RankedPlan& plan) const {
+    return bound(seconds(plan), plan.evaluation.peak_device_bytes);
+}
+
+BestPlans::Key BestPlans::with_slack(Key least) const {
+    if (by_kind() && objective_ != Objective::Memory) least.first *= 1 + kSlackOfOtherKinds;
+    return least;
 }
 
 void BestPlans::expect(const std::vector<RankedPlan>& reached) {
@@ -64,7 +69,7 @@ void BestPlans::expect(const std::vector<RankedPlan>& reached) {
     for (const RankedPlan& p : reached)
         best.insert(p);
     if (best.plans_.size() < top_) return;
-    expected_ = key(best.plans_.back());
+    expected_ = bound(best.plans_.back());
 }
 
 bool BestPlans::ties(const RankedPlan& a, const RankedPlan& b) const {
@@ -108,7 +113,7 @@ void BestPlans::insert(RankedPlan plan) {
 
 std::tuple<double, double, double> BestPlans::rank(const RankedPlan& plan) const {
     const double time_s = seconds(plan), memory = plan.evaluation.peak_device_bytes;
-    return {key(plan), time_s, memory};
+    return {key(time_s, memory), time_s, memory};
 }
 
 double BestPlans::first_s() const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "planner/plan_kind.hpp"
@@ -47,8 +48,11 @@ class BestPlans {
     std::vector<RankedPlan> take();
 
   private:
-    [[nodiscard]] double key(const RankedPlan& plan) const;
-    [[nodiscard]] double with_slack(double least) const;
+    // What plans are ranked by, and what breaks ties as far as bounds tell: by memory the time.
+    using Key = std::pair<double, double>;
+    [[nodiscard]] Key bound(double time_s, double memory) const;
+    [[nodiscard]] Key bound(const RankedPlan& plan) const;
+    [[nodiscard]] Key with_slack(Key least) const;
     [[nodiscard]] bool by_kind() const { return !every_ && objective_ != Objective::Pareto; }
     [[nodiscard]] std::tuple<double, double, double> rank(const RankedPlan& plan) const;  // less is better
     [[nodiscard]] bool ties(const RankedPlan& a, const RankedPlan& b) const;
@@ -59,7 +63,7 @@ class BestPlans {
     std::size_t top_;
     bool every_;
     std::vector<RankedPlan> plans_;
-    double expected_;  // key of the last that was expected
+    Key expected_;  // of the last that was expected
 };
 
 }  // namespace tw

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "plan/frameworks/framework.hpp"
 #include "plan/lower_plan.hpp"
+#include "sim/memory/device_overhead.hpp"
+#include "sim/memory/ledger.hpp"
 #include "sim/memory/model_states.hpp"
 
 namespace tw {
@@ -53,43 +56,46 @@ std::int64_t recomputed_blocks(std::int64_t blocks, std::int64_t stages, std::in
 }  // namespace
 
 MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, const MeshChoice& mesh,
-                       const ParallelPlan& base)
-    : mesh_(mesh), states_plan_(base), blocks_(environment.graph.blocks) {
+                       const ParallelPlan& base, int node_group)
+    : mesh_(mesh),
+      states_plan_(base),
+      blocks_(environment.graph.blocks),
+      device_(&environment.node_group(node_group).device),
+      executor_(shape.executor) {
     states_plan_.mesh = mesh.mesh;
+    states_plan_.microbatches = mesh.microbatches;
     states_plan_.stages.clear();
     holds_gradients_ = framework_defaults(base.framework).gradient_buffer || mesh.microbatches > 1;
     const LayerGraph& graph = environment.graph;
     full_block_.compute = full_block_.comm = full_block_.shard = kNever;
+    std::vector<std::array<Sums, kRecomputeModes.size()>> classes(
+        shape.works.size());  // of one layer, by mode
+    for (std::size_t c = 0; c < classes.size(); ++c) {
+        for (const RecomputeMode mode : kRecomputeModes)
+            classes[c][static_cast<std::size_t>(mode)] = sums_of(shape.layers[c], shape.works[c], mode);
+    }
+    const auto add = [](Sums& sums, const Sums& layer) {
+        sums.compute = saturating_add(sums.compute, layer.compute);
+        sums.comm += layer.comm;
+        sums.shard += layer.shard;
+        sums.hidden += layer.hidden;
+        sums.saved += layer.saved;
+    };
     for (int i = 0; i < graph.size(); ++i) {
         const auto c = static_cast<std::size_t>(graph.layer(i).layer_class);
-        const LayerWork& work = shape.works[c];
-        const LayerCost& layer = shape.layers[c];
-        dense_ += static_cast<double>(work.dense_parameters);
-        expert_ += static_cast<double>(work.expert_parameters);
-        const auto add = [&](Sums& sums, RecomputeMode mode) {
-            const PhaseCost& forward = layer.phase(mode, Opcode::Forward);
-            sums.compute = saturating_add(sums.compute, stream_path(forward, CostStream::Compute) +
-                                                            backward_path(layer, mode, CostStream::Compute));
-            sums.comm +=
-                stream_path(forward, CostStream::Comm) + backward_path(layer, mode, CostStream::Comm);
-            sums.shard +=
-                stream_path(forward, CostStream::Shard) + backward_path(layer, mode, CostStream::Shard);
-            sums.hidden += to_sim_time(
-                Seconds(forward.ep.blocking_s + layer.phase(mode, Opcode::Backward).ep.blocking_s));
-            sums.saved += saved_bytes(work, mode);
-        };
+        dense_ += static_cast<double>(shape.works[c].dense_parameters);
+        expert_ += static_cast<double>(shape.works[c].expert_parameters);
+        const Sums& none = classes[c][static_cast<std::size_t>(RecomputeMode::None)];
+        const Sums& full = classes[c][static_cast<std::size_t>(RecomputeMode::Full)];
         if (!recomputes(graph.layer(i).role)) {
-            add(ends_sums_, RecomputeMode::None);
+            add(ends_sums_, none);
             continue;
         }
         for (const RecomputeMode mode : kRecomputeModes) {
             if (mode == RecomputeMode::SelectiveOps && !shape.shape.by_op) continue;
             if (mode == RecomputeMode::Modules && !shape.shape.modules.any()) continue;
-            add(blocks_sums_[static_cast<std::size_t>(mode)], mode);
+            add(blocks_sums_[static_cast<std::size_t>(mode)], classes[c][static_cast<std::size_t>(mode)]);
         }
-        Sums none, full;
-        add(none, RecomputeMode::None);
-        add(full, RecomputeMode::Full);
         full_block_.compute = std::min(full_block_.compute, full.compute - none.compute);
         full_block_.comm = std::min(full_block_.comm, full.comm - none.comm);
         full_block_.shard = std::min(full_block_.shard, full.shard - none.shard);
@@ -97,6 +103,95 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
     }
     // Without a pipeline a tied head has no rows of its own (as in PlanCost).
     if (mesh.mesh.pp == 1) dense_ -= shared_table_parameters(graph, shape.shape);
+    if (!executor_) add_layers(graph, shape);
+}
+
+MeshBounds::Sums MeshBounds::sums_of(const LayerCost& layer, const LayerWork& work, RecomputeMode mode) {
+    const PhaseCost& forward = layer.phase(mode, Opcode::Forward);
+    const auto path = [&](CostStream stream) {
+        return stream_path(forward, stream) + backward_path(layer, mode, stream);
+    };
+    Sums sums;
+    sums.compute = path(CostStream::Compute);
+    sums.comm = path(CostStream::Comm);
+    sums.shard = path(CostStream::Shard);
+    sums.hidden =
+        to_sim_time(Seconds(forward.ep.blocking_s + layer.phase(mode, Opcode::Backward).ep.blocking_s));
+    sums.saved = saved_bytes(work, mode);
+    return sums;
+}
+
+void MeshBounds::add_layers(const LayerGraph& graph, const ShapeCost& shape) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    for (Beside& mode : beside_)
+        mode.least_inner = kInfinity;
+    least_inner_parameters_ = graph.size() > 2 ? kInfinity : 0;
+    std::vector<std::array<double, 4>> classes(shape.works.size());  // temporaries of one layer, by mode
+    for (std::size_t c = 0; c < classes.size(); ++c) {
+        const LayerWork& work = shape.works[c];
+        for (std::size_t m = 0; m < classes[c].size(); ++m) {
+            classes[c][m] = std::max(
+                work.transient_forward_bytes,
+                work.transient_backward_bytes + recomputed_bytes(work, static_cast<RecomputeMode>(m)));
+        }
+    }
+    for (int i = 0; i < graph.size(); ++i) {
+        const Layer& layer = graph.layer(i);
+        const LayerWork& work = shape.works[static_cast<std::size_t>(layer.layer_class)];
+        const bool first = i == 0, last = i + 1 == graph.size();
+        for (std::size_t m = 0; m < beside_.size(); ++m) {
+            const double bytes =
+                classes[static_cast<std::size_t>(layer.layer_class)][recomputes(layer.role) ? m : 0];
+            double& own = first ? beside_[m].first : last ? beside_[m].last : beside_[m].least_inner;
+            own = first || last ? bytes : std::min(own, bytes);
+        }
+        const bool outside = layer.role == LayerRole::Embedding || layer.role == LayerRole::Head;
+        const auto parameters = static_cast<double>(work.dense_parameters + work.expert_parameters);
+        if (!first && !last)
+            least_inner_parameters_ = std::min(least_inner_parameters_, outside ? 0 : parameters);
+        (outside ? whole_.outside_blocks : whole_.largest_block) =
+            outside ? whole_.outside_blocks + parameters : std::max(whole_.largest_block, parameters);
+        whole_.quantised += static_cast<double>(work.quantised_parameters);
+        whole_.largest_weight = std::max(whole_.largest_weight, static_cast<double>(work.largest_weight));
+    }
+    if (graph.size() <= 2) {
+        for (Beside& mode : beside_)
+            mode.least_inner = 0;
+    }
+    if (mesh_.mesh.pp > 1) return;
+    whole_.dense = dense_;
+    whole_.expert = expert_;
+    whole_.outside_blocks = std::min(whole_.outside_blocks, dense_);
+    whole_.device = device_;
+    StageSpec all;
+    all.last_layer = graph.size();
+    for (std::size_t m = 0; m < whole_beside_.size(); ++m) {
+        all.recompute = static_cast<RecomputeMode>(m);
+        const StageFootprint f = stage_footprint(graph, all, shape);
+        whole_beside_[m] = std::max(f.transient_forward, f.transient_backward);
+    }
+}
+
+// A rank holds all its own layers' activations of its first microbatch when the last of its stages runs that
+// microbatch's backward. One such stage ends with the model's last layer, at most one with its first.
+double MeshBounds::beside_at_ends(RecomputeMode mode) const {
+    const Beside& b = beside_[static_cast<std::size_t>(mode)];
+    const int pp = mesh_.mesh.pp;
+    if (pp == 1) return b.last;
+    return (b.last + (pp - 2) * b.least_inner + std::min(b.first, b.least_inner)) / pp;
+}
+
+MeshBounds::Held MeshBounds::held(const ChunkChoice& chunk) const {
+    Held held;
+    if (!states_plan_.offload_activations) held.saved = sums(chunk).saved / mesh_.mesh.pp;
+    if (executor_) return held;
+    const auto mode = static_cast<std::size_t>(chunk.recompute);
+    if (chunk.recompute_layers >= 0) {
+        held.beside = std::min(beside_at_ends(RecomputeMode::None), beside_at_ends(RecomputeMode::Full));
+    } else {
+        held.beside = mesh_.mesh.pp == 1 ? whole_beside_[mode] : beside_at_ends(chunk.recompute);
+    }
+    return held;
 }
 
 MeshBounds::Sums MeshBounds::sums(const ChunkChoice& chunk) const {
@@ -129,27 +224,52 @@ SimTime MeshBounds::step_time(const ChunkChoice& chunk, bool hides_collectives) 
     return saturating_multiply(work, mesh_.microbatches) / mesh_.mesh.pp;
 }
 
-double MeshBounds::memory(const ChunkChoice& chunk, const ZeroChoice& zero, bool gradients_beside) const {
+double MeshBounds::memory(const Held& held, const ZeroChoice& zero, bool gradients_beside) const {
     ParallelPlan plan = states_plan_;  // without stages: cheap to copy
     plan.zero_stage = zero.stage;
     plan.zero_shard = zero.shard;
+    const bool processor = executor_ || device_->architecture == "cpu";
+    const double overhead = processor ? 0 : device_overhead(plan, *device_);
+    if (mesh_.mesh.pp == 1 && !executor_) {
+        RankFootprint f = whole_;
+        f.activations = held.saved;
+        f.transient = held.beside;
+        return rank_memory(plan, f).allocated + overhead;
+    }
     // The rank that holds most holds at least the mean: the states of 1/pp of the layers, and one microbatch
     // of theirs, unless activations leave the device.
-    const double saved = plan.offload_activations ? 0 : sums(chunk).saved / mesh_.mesh.pp;
-    const ModelStateBytes states = model_state_bytes(plan, dense_ / mesh_.mesh.pp, expert_ / mesh_.mesh.pp);
-    if (gradients_beside) return states.device() + saved;
-    return states.device() - states.gradients + std::max(states.gradients, saved);
+    const int pp = mesh_.mesh.pp;
+    const ModelStateBytes states = model_state_bytes(plan, dense_ / pp, expert_ / pp);
+    double dynamic = held.saved + held.beside;
+    const bool by_layer = zero.stage == 3 && !executor_ && !fsdp_in_pipeline(plan) &&
+                          framework_defaults(plan.framework).live_parameters <= 0;
+    if (by_layer) {
+        // As in rank_memory; ranks of the first or the last layer alone gather none of the others.
+        const double layer = least_inner_parameters_ * (pp - std::min(2, pp - 1)) / pp;
+        dynamic +=
+            layer * (2 * gathered_parameter_bytes(plan) + bytes_per_element(plan.precision.gradient_reduce));
+    }
+    if (gradients_beside) return overhead + states.device() + dynamic;
+    return overhead + states.device() - states.gradients + std::max(states.gradients, dynamic);
 }
 
 double MeshBounds::memory(const ChunkChoice& chunk, const ZeroChoice& zero) const {
-    return memory(chunk, zero, holds_gradients_ || zero.stage == 3);
+    return memory(held(chunk), zero, holds_gradients_ || zero.stage == 3);
 }
 
 double MeshBounds::memory() const {
     ChunkChoice full;
     full.recompute = RecomputeMode::Full;
-    // FSDP in a pipeline holds more under ZeRO-3 than what shards the optimizer alone.
-    return std::min(memory(full, {1, 0}, holds_gradients_), memory(full, {3, 0}, holds_gradients_));
+    Held least = held(full);
+    if (!executor_) {
+        for (std::size_t m = 0; m < beside_.size(); ++m)
+            least.beside = std::min(least.beside, beside_at_ends(static_cast<RecomputeMode>(m)));
+    }
+    // What is sharded more is gathered again, and flattened even for one replica.
+    double bytes = std::numeric_limits<double>::infinity();
+    for (const int stage : {0, 1, 2, 3})
+        bytes = std::min(bytes, memory(least, {stage, 0}, holds_gradients_));
+    return bytes;
 }
 
 LayerBounds::LayerBounds(const LayerGraph& graph, const ShapeCost& shape, const ChunkChoice& chunk)

@@ -19,15 +19,17 @@
 
 #include "planner/space.hpp"
 #include "sim/cost/shape_cost.hpp"
+#include "sim/memory/rank_memory.hpp"
 
 namespace tw {
 
 // Sums over all layers of a shape, by recompute mode: what no partition can avoid.
 class MeshBounds {
   public:
-    // `base` gives the precision and the optimizer.
+    // `base` gives the precision and the optimizer; `shape` is the layers' on devices of `node_group`. Keeps
+    // a reference to `environment`.
     MeshBounds(const Environment& environment, const ShapeCost& shape, const MeshChoice& mesh,
-               const ParallelPlan& base);
+               const ParallelPlan& base, int node_group = 0);
 
     // For every schedule, ZeRO stage and partition below a chunking; `hides_collectives` where its schedules
     // run a stage's collectives beside another pass's kernels (DualPipeV).
@@ -48,8 +50,15 @@ class MeshBounds {
         double saved = 0;                          // activations of one microbatch
     };
     [[nodiscard]] Sums sums(const ChunkChoice& chunk) const;
-    [[nodiscard]] double memory(const ChunkChoice& chunk, const ZeroChoice& zero,
-                                bool gradients_beside) const;
+    static Sums sums_of(const LayerCost& layer, const LayerWork& work, RecomputeMode mode);
+    // What one rank holds of a microbatch when its first backward begins, bytes: the mean over the ranks.
+    struct Held {
+        double saved = 0, beside = 0;  // activations; what its last layer needs while it runs
+    };
+    [[nodiscard]] Held held(const ChunkChoice& chunk) const;
+    [[nodiscard]] double memory(const Held& held, const ZeroChoice& zero, bool gradients_beside) const;
+    void add_layers(const LayerGraph& graph, const ShapeCost& shape);
+    [[nodiscard]] double beside_at_ends(RecomputeMode mode) const;
 
     MeshChoice mesh_;
     ParallelPlan states_plan_;  // what model_states reads of a plan
@@ -63,6 +72,17 @@ class MeshBounds {
     Sums ends_sums_;
     // Of one block, full recompute over none: the least time that it adds, the most bytes that it saves.
     Sums full_block_;
+    const Device* device_;
+    bool executor_;  // whose layers have other temporaries, and whose processes no communicators of NCCL
+    // Temporaries of the first layer, the last one and the least of the others, by mode.
+    struct Beside {
+        double first = 0, least_inner = 0, last = 0;
+    };
+    std::array<Beside, 4> beside_;
+    double least_inner_parameters_ = 0;  // that are gathered by themselves; 0 where some layer has none
+    // Without a pipeline the rank is known: all layers.
+    RankFootprint whole_;
+    std::array<double, 4> whole_beside_{};  // temporaries, by mode
 };
 
 // The bounds of a mesh on a cluster of several kinds of devices: the least over the kinds, because a

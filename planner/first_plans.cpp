@@ -38,9 +38,10 @@ std::vector<MeshChoice> usual_meshes(const SearchSpace& space) {
 
 // One stage a rank and as many as there are blocks for; of experts also what hides their exchange.
 bool usual(const ScheduleGenerator& schedule, int virtual_stages, int most_virtual_stages, bool experts) {
-    const std::string name = schedule.info().name;
-    return name == "1f1b" || (name == "interleaved" && virtual_stages == most_virtual_stages) ||
-           (name == "dualpipev" && experts);
+    const GeneratorInfo info = schedule.info();
+    const bool plain = info.interleaved && !info.combines_passes;
+    return info.name == "1f1b" || (plain && virtual_stages == most_virtual_stages) ||
+           (info.name == "dualpipev" && experts);
 }
 
 struct UsualPlan {

@@ -26,21 +26,8 @@ constexpr double kGraceSeconds = 1;
 constexpr int kGraceVisits = 2048, kGracePlans = 16;
 
 using Node = SearchNode;
-
-struct Later {
-    bool operator()(const Node& a, const Node& b) const { return a.order() > b.order(); }
-};
-
-// What became of one node: the nodes below it, or a simulation.
-struct Outcome {
-    std::vector<Node> children;
-    ConfigurationCount found;  // on mixed clusters: partitions, and of how many pairs they are all
-    std::map<std::string, std::int64_t> pruned;
-    bool simulated = false;
-    bool skipped = false;  // the search was stopped before the node's turn
-    ParallelPlan plan;
-    Evaluation evaluation;
-};
+using Later = LaterSearchNode;
+using Outcome = SearchOutcome;
 
 class BestFirst {
   public:
@@ -114,21 +101,32 @@ class BestFirst {
     [[nodiscard]] bool wants_leaf(const Node& leaf, double time_s, double memory) const {
         return wants_kind(leaf, tree_.schedules_of(leaf), leaf.zero, time_s, memory);
     }
-    [[nodiscard]] bool wants_schedule(const Node& node, std::uint16_t schedule) const {
+    [[nodiscard]] bool wants_schedule(const Node& node, std::uint16_t schedule,
+                                      std::span<const double> memories) const {
         Node below = node;
         below.schedule = schedule;
         const std::vector<std::uint16_t> schedules = tree_.schedules_of(below);
-        for (std::uint16_t zero = 0; zero < tree_.choices(node).zeros.size(); ++zero) {
-            if (wants_kind(below, schedules, zero, node.time_s, node.memory)) return true;
+        for (std::uint16_t zero = 0; zero < memories.size(); ++zero) {
+            if (wants_kind(below, schedules, zero, node.time_s, memories[zero])) return true;
         }
         return false;
+    }
+    // Of a node below a chunking, lower bounds by ZeRO choice, where plans are ranked by memory too.
+    [[nodiscard]] std::vector<double> memories(const Node& node) const {
+        const std::vector<ZeroChoice>& zeros = tree_.choices(node).zeros;
+        std::vector<double> result(zeros.size(), node.memory);
+        if (request_.objective == Objective::Time || request_.objective == Objective::Money) return result;
+        for (std::size_t z = 0; z < zeros.size(); ++z)
+            result[z] = std::max(result[z], bounds_[node.mesh].memory(tree_.chunk(node), zeros[z]));
+        return result;
     }
     [[nodiscard]] bool wants_some_kind(const Node& node) const {
         if (node.level == Node::Level::Mesh) return true;
         const bool leaf = node.level == Node::Level::Leaf || node.level == Node::Level::Ready;
         if (leaf) return wants_leaf(node, node.time_s, node.memory);
+        const std::vector<double> by_zero = memories(node);
         for (std::uint16_t schedule = 0; schedule < tree_.schedules(node).size(); ++schedule) {
-            if (wants_schedule(node, schedule)) return true;
+            if (wants_schedule(node, schedule, by_zero)) return true;
         }
         return false;
     }
@@ -158,9 +156,9 @@ class BestFirst {
             const auto shape = tree_.shape(mesh, group);
             if (group == 0) opened.configurations = counter_.below(mesh, *shape);
             if (opened.configurations.plans == 0) return opened;
-            bounds_[i].add({environment_, *shape, mesh, request_.base});
+            bounds_[i].add({environment_, *shape, mesh, request_.base, group});
             if (tree_.may_gather())
-                bounds_[i].add({environment_, *tree_.shape(mesh, group, true), mesh, request_.base});
+                bounds_[i].add({environment_, *tree_.shape(mesh, group, true), mesh, request_.base, group});
         }
         Node& n = opened.node;
         n.mesh = static_cast<std::uint32_t>(i);
@@ -315,6 +313,7 @@ class BestFirst {
         const MeshChoice& mesh = space_.meshes()[parent.mesh];
         ParallelPlan plan =
             space_.make_plan(mesh, tree_.chunk(parent), *candidates.front().generator, ZeroChoice{});
+        const std::vector<double> by_zero = memories(parent);
         Node node = parent;
         for (std::uint16_t s = 0; s < candidates.size(); ++s) {
             plan.schedule = candidates[s].info->name;
@@ -333,7 +332,7 @@ class BestFirst {
                                                                  tree_.choices(parent).zeros.size());
                 ++outcome.found.uniform_only;
             }
-            if (tree_.schedules_of(node).front() != s || !wants_schedule(parent, s)) continue;
+            if (tree_.schedules_of(node).front() != s || !wants_schedule(parent, s, by_zero)) continue;
             for (std::size_t p = 0; p < placed->partitions.size(); ++p) {
                 const SimTime bound = layers ? layers->step_time(placed->partitions[p], placed->ranks,
                                                                  *candidates[s].info, plan.microbatches)
@@ -360,37 +359,39 @@ class BestFirst {
         const std::vector<std::uint16_t> ranks =
             rank_of_stage(*tree_.schedule(parent).generator, schedule_shape(plan));
         const PlanCost costs(environment_, plan, ranks, simulator_.shapes());
+        const std::vector<double> by_zero = memories(parent);
         for (std::uint16_t s = parent.schedule; s < candidates.size(); ++s) {
             Node node = parent;
             node.schedule = s;
             plan.schedule = candidates[s].info->name;
             if (rank_of_stage(*candidates[s].generator, schedule_shape(plan)) != ranks) continue;
-            if (tree_.schedules_of(node).front() != s || !wants_schedule(parent, s)) continue;
+            if (tree_.schedules_of(node).front() != s || !wants_schedule(parent, s, by_zero)) continue;
             // Holds for every ZeRO stage: 3's gathers only add to it, unless layers compute less then.
             const SimTime bound = leaf_step_time_bound(plan, costs, ranks, *candidates[s].info, {}, false);
             if (!tree_.may_gather()) node.time_s = std::max(parent.time_s, to_seconds(bound).value);
-            if (wanted(node)) open_zeros(node, plan, costs, ranks, outcome);
+            if (wanted(node)) open_zeros(node, plan, costs, ranks, by_zero, outcome);
         }
     }
 
     // The leaves of one schedule and partition that fit.
     void open_zeros(const Node& parent, const ParallelPlan& schedule_plan, const PlanCost& costs,
-                    std::span<const std::uint16_t> ranks, Outcome& outcome) const {
+                    std::span<const std::uint16_t> ranks, std::span<const double> by_zero,
+                    Outcome& outcome) const {
         const SearchTree::Choices& c = tree_.choices(parent);
         ParallelPlan plan = schedule_plan;
-        const std::optional<MemoryBase> base = tree_.memory(parent, plan, costs, ranks);
+        const std::optional<SearchTree::LeastMemory> least = tree_.memory(parent, plan, costs, ranks);
         for (std::size_t z = 0; z < c.zeros.size(); ++z) {
             Node node = parent;
             node.zero = static_cast<std::uint16_t>(z);
             plan.zero_stage = c.zeros[z].stage;
             plan.zero_shard = c.zeros[z].shard;
-            const bool known = base && !(tree_.may_gather() && plan.zero_stage >= 2);
-            const double memory = known ? SearchTree::memory_key(plan, *base)
-                                        : bounds_[parent.mesh].memory(tree_.chunk(parent), c.zeros[z]);
+            const bool known = least && !(tree_.may_gather() && plan.zero_stage >= 2);
+            const double memory =
+                known ? least->key(plan) : bounds_[parent.mesh].memory(tree_.chunk(parent), c.zeros[z]);
             if (known ? std::isinf(memory) : memory > capacity_) {
                 outcome.pruned["memory"] += static_cast<std::int64_t>(tree_.schedules_of(parent).size());
-            } else if (wants_leaf(node, parent.time_s, memory)) {
-                push(outcome, node, Node::Level::Leaf, parent.time_s, memory);
+            } else if (wants_leaf(node, parent.time_s, std::max(memory, by_zero[z]))) {
+                push(outcome, node, Node::Level::Leaf, parent.time_s, std::max(memory, by_zero[z]));
             }
         }
     }

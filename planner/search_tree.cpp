@@ -98,17 +98,41 @@ ParallelPlan SearchTree::plan(const SearchNode& node) const {
     return plan;
 }
 
-std::optional<MemoryBase> SearchTree::memory(const SearchNode& node, const ParallelPlan& plan,
-                                             const PlanCost& costs,
-                                             std::span<const std::uint16_t> rank_of_stage) const {
-    const GeneratorInfo& info = *schedule(node).info;
+std::optional<SearchTree::LeastMemory> SearchTree::memory(
+    const SearchNode& node, const ParallelPlan& plan, const PlanCost& costs,
+    std::span<const std::uint16_t> rank_of_stage) const {
+    const auto& [generator, own_info] = schedule(node);
+    const GeneratorInfo& info = *own_info;
     if (info.boundary == StepBoundary::None || plan.offload_activations) return std::nullopt;
-    const Environment& environment = simulator_.environment();
-    if (is_zero_bubble(info))
-        return memory_base(environment, plan, costs, rank_of_stage, one_in_flight_profile(rank_of_stage));
-    const auto ordered = simulator_.schedules().order(info.name, schedule_shape(plan), nullptr);
+    const auto base = [&](std::span<const RankMemoryProfile> profiles) {
+        return memory_base(simulator_.environment(), plan, costs, rank_of_stage, profiles);
+    };
+    if (is_zero_bubble(info)) return LeastMemory{base(one_in_flight_profile(rank_of_stage)), false};
+    const ScheduleShape shape = least_shape(*generator, plan, costs);
+    const auto ordered = simulator_.schedules().order(info.name, shape, nullptr);
     if (!ordered) return std::nullopt;
-    return memory_base(environment, plan, costs, rank_of_stage, (*ordered)->memory);
+    return LeastMemory{base((*ordered)->memory), shape.microbatches == plan.microbatches};
+}
+
+ScheduleShape SearchTree::least_shape(const ScheduleGenerator& generator, const ParallelPlan& plan,
+                                      const PlanCost& costs) {
+    ScheduleShape shape = schedule_shape(plan);
+    // The executor holds more beside fewer microbatches (StageFootprint::next_input).
+    if (costs.shape(0).executor || shape.microbatches <= 2 * shape.ranks) return shape;
+    ScheduleShape least = shape;
+    least.microbatches = 2 * shape.ranks;
+    return generator.check(least).empty() ? least : shape;
+}
+
+double SearchTree::LeastMemory::key(const ParallelPlan& plan) const {
+    if (exact) return memory_key(plan, base);
+    // What is smaller may be rounded to more blocks of the allocator's: gradients and the optimizer's
+    // temporaries at its step, where more activations would be the peak.
+    const double roundings = 2 * in_blocks(1);
+    MemoryBase less = base;
+    for (RankFootprint& rank : less.ranks)
+        rank.capacity += roundings;
+    return memory_key(plan, less) - roundings;
 }
 
 double SearchTree::memory_key(const ParallelPlan& plan, const MemoryBase& base) {
@@ -137,10 +161,13 @@ std::vector<SearchTree::Ready> SearchTree::ready(const SearchNode& leaf,
     }
     std::vector<Ready> result;
     if (!wanted(bound, leaf.memory)) return result;
+    const bool known = !is_zero_bubble(info) &&
+                       least_shape(*generator, leaf_plan, costs).microbatches == leaf_plan.microbatches;
     for (const std::uint16_t s : schedules_of(leaf)) {
         Ready& one = result.emplace_back(Ready{s, bound, leaf.memory});
         const GeneratorInfo& own = *schedules(leaf)[s].info;
-        if (!shared || own.uses_costs) continue;  // the memory is known, or only with the order
+        const bool lowered = own.boundary == StepBoundary::None || leaf_plan.offload_activations;
+        if (known || lowered || own.uses_costs) continue;  // known, or only with the simulation
         const auto ordered = simulator_.schedules().order(own.name, shape, nullptr);
         if (!ordered) continue;
         one.memory =

@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include "planner/count_configurations.hpp"
 #include "planner/plan_kind.hpp"
 #include "planner/request.hpp"
 #include "planner/space.hpp"
@@ -25,8 +27,23 @@ struct SearchNode {
     std::uint16_t chunk = 0, schedule = 0, zero = 0;
     std::uint16_t partition = 0;  // 0: uniform
     [[nodiscard]] auto order() const {
-        return std::tuple(key, mesh, chunk, schedule, partition, zero, level);
+        return std::tuple(key, time_s, mesh, chunk, schedule, partition, zero, level);
     }
+};
+
+struct LaterSearchNode {
+    bool operator()(const SearchNode& a, const SearchNode& b) const { return a.order() > b.order(); }
+};
+
+// What became of one node: the nodes below it, or a simulation.
+struct SearchOutcome {
+    std::vector<SearchNode> children;
+    ConfigurationCount found;  // on mixed clusters: partitions, and of how many pairs they are all
+    std::map<std::string, std::int64_t> pruned;
+    bool simulated = false;
+    bool skipped = false;  // the search was stopped before the node's turn
+    ParallelPlan plan;
+    Evaluation evaluation;
 };
 
 class SearchTree {
@@ -89,11 +106,20 @@ class SearchTree {
         const SearchNode& node, std::span<const std::uint16_t> rank_of_stage) const;
     [[nodiscard]] ParallelPlan plan(const SearchNode& node) const;
 
-    // What a plan of any of the node's schedules holds at least, whatever the ZeRO stage; nothing where only
-    // the lowered schedule tells. Exact where a node stands for one schedule. `costs` are the plan's.
-    [[nodiscard]] std::optional<MemoryBase> memory(const SearchNode& node, const ParallelPlan& plan,
-                                                   const PlanCost& costs,
-                                                   std::span<const std::uint16_t> rank_of_stage) const;
+    // What a plan of any of the node's schedules holds, whatever the ZeRO stage; nothing where only the
+    // lowered schedule tells. `costs` are the plan's. Where it is not exact, it is that of an order which
+    // holds no more at once, which is made in a fraction of the time: of fewer microbatches, of one where
+    // zero-bubble schedules share the node.
+    struct LeastMemory {
+        MemoryBase base;
+        bool exact = false;
+        // The device's largest use, a lower bound where it is not exact; infinite where the plan does not
+        // fit.
+        [[nodiscard]] double key(const ParallelPlan& plan) const;
+    };
+    [[nodiscard]] std::optional<LeastMemory> memory(const SearchNode& node, const ParallelPlan& plan,
+                                                    const PlanCost& costs,
+                                                    std::span<const std::uint16_t> rank_of_stage) const;
 
     // A leaf's schedules with lower bounds of their step time, from their exact stages, and of their memory
     // where it is known better than the leaf's; infinite where the plan does not fit.
@@ -111,6 +137,11 @@ class SearchTree {
     [[nodiscard]] static bool is_zero_bubble(const GeneratorInfo& info) {
         return info.splits_backward && !info.virtual_stages && info.fixed_virtual_stages == 0;
     }
+
+    // The plan's, of as few microbatches as an order takes that holds as much at once, but for what grows
+    // with their number.
+    [[nodiscard]] static ScheduleShape least_shape(const ScheduleGenerator& generator,
+                                                   const ParallelPlan& plan, const PlanCost& costs);
 
     const Simulator& simulator_;
     const SearchSpace& space_;

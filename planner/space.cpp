@@ -73,11 +73,6 @@ std::vector<RecomputeMode> recompute_modes(const LayerGraph& graph, const PlanRe
     return modes;
 }
 
-// Interleaved with each backward beside a forward, to hide the exchanges of experts.
-bool combines_passes(const GeneratorInfo& info) {
-    return info.overlaps_passes && info.fixed_virtual_stages == 0;
-}
-
 }  // namespace
 
 SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& request)
@@ -94,13 +89,13 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
         if (fix.schedule.any() ? info.semantics != Semantics::Synchronous : !fix.schedule.allows(info.name))
             continue;
         if (!runs_schedule(request.target, info.name)) continue;
-        if (combines_passes(info) && fix.schedule.any()) continue;  // searched where it is named
+        if (info.combines_passes && fix.schedule.any()) continue;  // searched where it is named
         candidates_.push_back({generator, std::move(info)});
     }
     // Megatron combines passes only where no layer is recomputed in full, nor its experts
     // (megatron_limits.cpp).
     const bool combined = std::any_of(candidates_.begin(), candidates_.end(),
-                                      [](const auto& c) { return combines_passes(c.info); });
+                                      [](const auto& c) { return c.info.combines_passes; });
     if (combined && request.target == TargetFramework::Megatron) {
         std::erase(modes_, RecomputeMode::Full);
         if (modules_.has(RecomputeModule::Experts)) std::erase(modes_, RecomputeMode::Modules);
@@ -223,7 +218,7 @@ std::vector<const ScheduleGenerator*> SearchSpace::schedules(const MeshChoice& m
         if (request_.constraints.schedule.any() && costly) continue;
         if (info.fixed_virtual_stages > 0 ? v != info.fixed_virtual_stages : (v > 1) != info.virtual_stages)
             continue;
-        if (combines_passes(info) && mesh.mesh.ep == 1) continue;
+        if (info.combines_passes && mesh.mesh.ep == 1) continue;
         // Without a pipeline, and with one microbatch, all orders are 1F1B's or GPipe's.
         if (mesh.mesh.pp == 1 && info.name != "1f1b" && (info.name != "gpipe" || own_rules())) continue;
         if (m == 1 && mesh.mesh.pp == 1 && info.name != "1f1b") continue;

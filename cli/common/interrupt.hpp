@@ -7,8 +7,8 @@
 
 namespace tw::cli {
 
-// While it lives, the first SIGINT or SIGTERM sets the flag, a second one ends the process as usual. One at a
-// time, made by the thread that computes.
+// While it lives, the first SIGINT or SIGTERM sets the flag, another one ends the process as usual
+// (stop_requests.hpp: unless it repeats the first). One at a time, made by the thread that computes.
 class InterruptGuard {
   public:
     InterruptGuard();

@@ -2,23 +2,25 @@
 
 #include <unistd.h>
 
+#include "cli/common/stop_requests.hpp"
+
 namespace tw::cli {
 namespace {
 
 std::atomic<bool> asked{false};
-std::atomic<bool> asked_by_key{false};
+StopRequests asked_by_key;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
 
 void note_signal(int signal) {
     asked.store(true);
-    if (signal == SIGINT && asked_by_key.exchange(true)) _exit(130);
+    if (signal == SIGINT && asked_by_key.note() == StopRequests::Kind::Again) _exit(130);
 }
 
 }  // namespace
 
 StopSignals::StopSignals() {
     asked.store(false);
-    asked_by_key.store(false);
+    asked_by_key.reset();
     struct sigaction note {};
     note.sa_handler = note_signal;
     note.sa_flags = SA_RESTART | SA_ONSTACK;

@@ -1,7 +1,7 @@
 // What asks a rank to end soon: SIGINT, SIGTERM, and SIGUSR1, which mpirun hands on to its ranks and Slurm
 // sends ahead of a time limit or a pre-emption (sbatch --signal). They set a flag while this lives, and the
-// rank ends between two steps. mpirun may send more than one of them; a second SIGINT ends the process at
-// once. Made by the thread that computes.
+// rank ends between two steps. mpirun may send more than one of them; a SIGINT after the first one
+// (stop_requests.hpp) ends the process at once. Made by the thread that computes.
 #pragma once
 
 #include <array>

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "plan/rules/framework_limits.hpp"
+#include "plan/schedule/generator.hpp"
 
 namespace tw {
 namespace {
@@ -42,7 +43,7 @@ void check_model(const RuleContext& context, PlanCheck& check) {
         refuse(context, check, PlanKnob::Etp, "megatron does not split experts with biases", "etp 1");
     }
     // Its assertions on overlap_moe_expert_parallel_comm.
-    if (plan.schedule == "interleaved-overlap") {
+    if (combines_passes(plan.schedule)) {
         if (plan.mesh.ep == 1) {
             refuse(context, check, PlanKnob::Schedule,
                    "megatron combines passes to hide the exchanges of expert parallelism, and ep is 1",

@@ -128,8 +128,8 @@ void check_framework_schedule(const RuleContext& context, PlanCheck& check, cons
 // their own formulas.
 void warn_bubble(const RuleContext& context, PlanCheck& check, const GeneratorInfo& info) {
     const ParallelPlan& plan = context.plan;
-    const bool known = info.name == "gpipe" || info.name == "1f1b" || info.name.starts_with("interleaved") ||
-                       info.name == "looped-bfs";
+    const bool known =
+        info.name == "gpipe" || info.name == "1f1b" || info.interleaved || info.name == "looped-bfs";
     if (!known || plan.mesh.pp == 1) return;
     const double p = plan.mesh.pp;
     const double bubble = (p - 1) / (plan.virtual_stages * static_cast<double>(plan.microbatches) + p - 1);
@@ -148,7 +148,7 @@ bool runs_schedule(TargetFramework target, std::string_view schedule) {
         case TargetFramework::Trainwright:
             return true;
         case TargetFramework::Megatron:  // core/pipeline_parallel/schedules.py: with and without interleaving
-            return schedule == "1f1b" || schedule.starts_with("interleaved");
+            return schedule == "1f1b" || is_interleaved(schedule);
         case TargetFramework::Torchtitan: {  // its classes, or any synchronous order as a CSV file
             const auto generator = find_schedule(schedule);
             return generator && (*generator)->info().semantics == Semantics::Synchronous;

@@ -44,6 +44,10 @@ struct GeneratorInfo {
     bool virtual_stages = false;   // v > 1 is allowed
     int fixed_virtual_stages = 0;  // ZB-V, DualPipeV: exactly this v; 0: free
     bool overlaps_passes = false;  // has OverlapForwardBackward (DualPipeV)
+    // 1F1B with the chunks of a rank in turn, each for a group of microbatches (ScheduleShape's
+    // microbatch_group).
+    bool interleaved = false;
+    bool combines_passes = false;  // ... with each backward beside a forward, to hide experts' exchanges
     bool splits_backward = false;
     bool uses_costs = false;
     bool uses_memory_limit = false;  // ... and StageCosts::memory_limit_bytes
@@ -76,6 +80,9 @@ class ScheduleGenerator {
 std::span<const ScheduleGenerator* const> schedule_generators();
 Result<const ScheduleGenerator*> find_schedule(std::string_view name);  // unknown: the nearest name and all
 std::vector<std::string> schedule_names();
+// GeneratorInfo's flags of a schedule by its name; false of a name that no schedule has.
+bool is_interleaved(std::string_view schedule);
+bool combines_passes(std::string_view schedule);
 
 // check + generate.
 Result<ComputeOrder> generate_order(std::string_view name, const ScheduleShape& shape,

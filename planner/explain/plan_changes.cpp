@@ -152,8 +152,7 @@ class ChangeList {
         for (const ScheduleGenerator* generator : schedule_generators()) {
             const GeneratorInfo info = generator->info();
             if (info.semantics != plan_.semantics || info.name == plan_.schedule) continue;
-            const bool hides_nothing = info.overlaps_passes && plan_.mesh.ep == 1;
-            if (hides_nothing && info.fixed_virtual_stages == 0) continue;  // interleaved, which holds more
+            if (info.combines_passes && plan_.mesh.ep == 1) continue;  // hides nothing, and holds more
             ParallelPlan changed = plan_;
             changed.schedule = info.name;
             changed.microbatch_group = 0;

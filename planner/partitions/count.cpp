@@ -30,7 +30,6 @@ PartitionCounter::Counts PartitionCounter::counts(const ShapeCost& shape, Recomp
         entry = std::make_unique<Counts::Entry>();
         entry->times = layer_times(graph_, shape, recompute);
         entry->sums = sums_before(entry->times);
-        entry->min_max.resize(uniform_cuts_.size());
     }
     return {*this, *entry};
 }

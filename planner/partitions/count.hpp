@@ -29,8 +29,8 @@ class PartitionCounter {
         friend class PartitionCounter;
         struct Entry {
             std::mutex mutex;
-            std::vector<double> times, sums;        // of every layer, and of the layers before each
-            std::vector<std::vector<int>> min_max;  // cuts, by stages; empty: not known yet
+            std::vector<double> times, sums;                  // of every layer, and of the layers before each
+            std::map<std::size_t, std::vector<int>> min_max;  // cuts, by stages
             std::map<std::vector<std::uint16_t>, int> by_placement;
         };
         Counts(const PartitionCounter& counter, Entry& entry) : counter_(&counter), entry_(&entry) {}

@@ -12,7 +12,7 @@ class RankLoads {
     RankLoads(std::span<const std::span<const double>> before, std::span<const std::uint16_t> rank_of_stage,
               std::vector<int> cuts)
         : before_(before), rank_of_stage_(rank_of_stage), cuts_(std::move(cuts)) {
-        loads_ = loads();
+        add_loads(loads_);
         half_layer_ = before.front().back() / static_cast<double>(2 * before.front().size());
         // The same number for each rank, from the last one on.
         const std::size_t each = stages() / loads_.size();
@@ -72,13 +72,11 @@ class RankLoads {
     [[nodiscard]] double time(std::size_t stage) const {
         return between(stage, cuts_[stage], cuts_[stage + 1]);
     }
-    [[nodiscard]] std::vector<double> loads() const {
-        std::vector<double> loads;
+    void add_loads(std::vector<double>& loads) const {
         for (std::size_t s = 0; s < stages(); ++s) {
             if (rank_of_stage_[s] >= loads.size()) loads.resize(rank_of_stage_[s] + std::size_t{1});
             loads[rank_of_stage_[s]] += time(s);
         }
-        return loads;
     }
 
     // Times that differ by less than half a layer's mean are equal. Among equals a rank's last stage comes
@@ -127,15 +125,16 @@ class RankLoads {
             return std::inner_product(loads.begin(), loads.end(), loads.begin(), 0.0);
         };
         move(from, to);
-        std::vector<double> after = loads();
+        after_.assign(loads_.size(), 0);
+        add_loads(after_);
         const bool busier =
-            *std::max_element(after.begin(), after.end()) > *std::max_element(loads_.begin(), loads_.end());
+            *std::max_element(after_.begin(), after_.end()) > *std::max_element(loads_.begin(), loads_.end());
         // Differences below the roundings of sums are none.
-        if (busier || (must_level && squares(after) >= squares(loads_) * (1 - 1e-9))) {
+        if (busier || (must_level && squares(after_) >= squares(loads_) * (1 - 1e-9))) {
             move(to, from);
             return false;
         }
-        loads_ = std::move(after);
+        loads_.swap(after_);
         return true;
     }
 
@@ -143,6 +142,7 @@ class RankLoads {
     std::span<const std::uint16_t> rank_of_stage_;
     std::vector<int> cuts_;
     std::vector<double> loads_;             // by rank
+    std::vector<double> after_;             // of a move
     double half_layer_ = 0;                 // of a layer's mean time
     std::vector<std::size_t> outer_first_;  // stages, rank by rank
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "plan/stage_partition.hpp"
@@ -15,9 +16,16 @@ double layer_time(const Layer& layer, const ShapeCost& shape, RecomputeMode reco
 }
 
 std::vector<double> layer_times(const LayerGraph& graph, const ShapeCost& shape, RecomputeMode recompute) {
+    // Equal layers take as long: of each class once, recomputed and as it is.
+    std::vector<std::array<double, 2>> known(shape.layers.size(), {-1, -1});
     std::vector<double> times;
-    for (int i = 0; i < graph.size(); ++i)
-        times.push_back(layer_time(graph.layer(i), shape, recompute));
+    times.reserve(static_cast<std::size_t>(graph.size()));
+    for (int i = 0; i < graph.size(); ++i) {
+        const Layer& layer = graph.layer(i);
+        double& time = known[static_cast<std::size_t>(layer.layer_class)][recomputes(layer.role) ? 1 : 0];
+        if (time < 0) time = layer_time(layer, shape, recompute);
+        times.push_back(time);
+    }
     return times;
 }
 
@@ -33,8 +41,10 @@ std::vector<std::vector<StageSpec>> min_max_time_partitions(const LayerGraph& gr
         cuts = min_max_partition(layer_times(graph, *shapes.front(), recompute), stages);
     } else {
         std::vector<std::vector<double>> times;
-        for (const auto& shape : shapes)
-            times.push_back(layer_times(graph, *shape, recompute));
+        for (std::size_t s = 0; s < shapes.size(); ++s) {
+            const bool again = s > 0 && shapes[s] == shapes[s - 1];
+            times.push_back(again ? times.back() : layer_times(graph, *shapes[s], recompute));
+        }
         cuts = min_max_partition_by_stage(times);
     }
     if (cuts.empty()) return {};

@@ -312,7 +312,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
         return bytes_each > 0 && context.sharded.any() ? op_cost(context, op, 0) : OpCost{};
     };
     const OpCost copy_out = copy(context.gather_copy_bytes), copy_in = copy(context.reduce_copy_bytes);
-    phases_.reserve(kRecomputeModes.size() * kOpcodes);
+    phases_.reserve(work.by_op || work.modules.any() ? 11 : 9);
     const auto cost_of = [&](const Op& op) -> const OpCost& {
         const auto in = [&](const std::vector<Op>& ops) {
             return &op >= ops.data() && &op < ops.data() + ops.size();
@@ -321,12 +321,21 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
         if (in(by_op)) return again[static_cast<std::size_t>(&op - by_op.data())];
         return backward[static_cast<std::size_t>(&op - work.backward.data())];
     };
+    const auto place_of = [&](RecomputeMode mode, Opcode opcode) -> std::uint8_t& {
+        return places_[static_cast<std::size_t>(mode) * kOpcodes + static_cast<std::size_t>(opcode)];
+    };
     for (const RecomputeMode mode : kRecomputeModes) {
-        if (mode == RecomputeMode::SelectiveOps && !work.by_op) continue;
-        if (mode == RecomputeMode::Modules && !work.modules.any()) continue;
-        places_[static_cast<std::size_t>(mode)] = static_cast<std::uint8_t>(phases_.size() / kOpcodes);
+        // A layer that is recomputed neither by operation nor by module runs as it is.
+        const bool as_it_is = (mode == RecomputeMode::SelectiveOps && !work.by_op) ||
+                              (mode == RecomputeMode::Modules && !work.modules.any());
         for (const Opcode opcode :
              {Opcode::Forward, Opcode::Backward, Opcode::BackwardInput, Opcode::BackwardWeight}) {
+            const bool recomputes = opcode == Opcode::Backward || opcode == Opcode::BackwardInput;
+            const bool skips = mode == RecomputeMode::Full && opcode != Opcode::Forward;  // unless_recomputed
+            if (mode != RecomputeMode::None && (as_it_is || (!recomputes && !skips))) {
+                place_of(mode, opcode) = place_of(RecomputeMode::None, opcode);
+                continue;
+            }
             PhaseBuilder builder(context);
             const auto release = [&] {
                 builder.release(scatter, dense * context.gradient_bytes);
@@ -354,8 +363,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                 builder.arrive();
                 builder.kernel(copy_out);
             }
-            if (mode == RecomputeMode::Full &&
-                (opcode == Opcode::Backward || opcode == Opcode::BackwardInput))
+            if (mode == RecomputeMode::Full && recomputes)
                 builder.dispatch(to_sim_time(Seconds(dispatches.recompute * context.dispatch_s)));
             visit_layer_ops(work, mode, opcode,
                             [&](const Op& op, bool recomputed) { builder.add(op, cost_of(op), recomputed); });
@@ -363,6 +371,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
                 builder.kernel(copy_in);
                 if (!late) release();
             }
+            place_of(mode, opcode) = static_cast<std::uint8_t>(phases_.size());
             phases_.push_back(builder.take());
         }
     }

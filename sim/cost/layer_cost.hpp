@@ -75,15 +75,13 @@ class LayerCost {
     LayerCost(const LayerWork& work, const CostContext& context);
 
     [[nodiscard]] const PhaseCost& phase(RecomputeMode mode, Opcode opcode) const {
-        const std::size_t place = places_[static_cast<std::size_t>(mode)];
-        return phases_[place * kOpcodes + static_cast<std::size_t>(opcode)];
+        return phases_[places_[static_cast<std::size_t>(mode) * kOpcodes + static_cast<std::size_t>(opcode)]];
     }
 
   private:
     static constexpr std::size_t kOpcodes = 4;  // Forward, Backward, BackwardInput, BackwardWeight
-    // Of each mode, in phases_. A layer that a mode does not recompute runs as it is, in the first place.
-    std::array<std::uint8_t, kRecomputeModes.size()> places_ = {};
-    std::vector<PhaseCost> phases_;
+    std::vector<PhaseCost> phases_;             // that differ
+    std::array<std::uint8_t, kRecomputeModes.size() * kOpcodes> places_{};
 };
 
 // The cost of a compute opcode for a whole virtual stage: its layers in order (backwards for the backward

@@ -38,7 +38,8 @@ struct MaxPlus {
 };
 
 inline SimTime plus(SimTime a, SimTime b) {
-    return a <= kUnreachable || b <= kUnreachable ? kUnreachable : saturating_add(a, b);
+    // No sum of two of them overflows.
+    return a <= kUnreachable || b <= kUnreachable ? kUnreachable : std::min(a + b, kNever);
 }
 
 inline MaxPlus::Row max_rows(const MaxPlus::Row& a, const MaxPlus::Row& b) {

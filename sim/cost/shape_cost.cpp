@@ -15,6 +15,7 @@ namespace {
 
 std::vector<std::int64_t> flat(const ShapeKey& k) {
     std::vector<std::int64_t> key;
+    key.reserve(160);
     const auto add = [&](auto v) { key.push_back(static_cast<std::int64_t>(v)); };
     const auto add_real = [&](double v) { key.push_back(std::bit_cast<std::int64_t>(v)); };
     const WorkShape& w = k.shape;
@@ -81,7 +82,28 @@ std::int64_t size_of(const ShapeCost& cost) {
     std::size_t bytes = sizeof(ShapeCost);
     for (const LayerWork& w : cost.works)
         bytes += sizeof(LayerWork) + w.saved.size() * (sizeof(SavedTensor) + 16);
-    return static_cast<std::int64_t>(bytes + cost.layers.size() * 12 * sizeof(PhaseCost));
+    return static_cast<std::int64_t>(bytes + cost.layers.size() * 10 * sizeof(PhaseCost));
+}
+
+}  // namespace
+
+namespace {
+
+bool has_experts(const ShapeCost& cost, std::size_t layer_class) {
+    return cost.works[layer_class].expert_parameters > 0;
+}
+
+// As layer_works; of layers without experts what `dense` has of them, where it is given.
+std::vector<LayerWork> works_beside(const LayerGraph& graph, const WorkShape& shape, const ShapeCost* dense) {
+    if (dense == nullptr) return layer_works(graph, shape);
+    std::vector<LayerWork> works = dense->works;
+    std::vector<bool> done(works.size(), false);
+    for (int i = 0; i < graph.size(); ++i) {
+        const auto c = static_cast<std::size_t>(graph.layer(i).layer_class);
+        if (!done[c] && has_experts(*dense, c)) works[c] = graph.layer(i).model->work(shape);
+        done[c] = true;
+    }
+    return works;
 }
 
 }  // namespace
@@ -161,6 +183,16 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
         // (real_exec/runtime/layer_sharding.cpp).
         context.reduce_copy_bytes = 4 + 12.0 / std::max(1, key.shard.size);
     }
+    // Layers without experts are those of the same shape without expert parallel: a search asks for them
+    // under many degrees of it.
+    std::shared_ptr<const ShapeCost> dense;
+    if (environment.graph.experts > 0 && (key.shape.ep > 1 || key.shape.etp > 1) && !key.sharded.any() &&
+        !cost->executor) {
+        ShapeKey without = key;
+        without.shape.ep = without.shape.etp = 1;
+        without.ep = without.etp = {};
+        dense = get(environment, without);
+    }
     if (cost->executor) {
         context.one_thread = one_thread(*context.profile, key.crowded);
         for (ExecutorLayer& layer : executor_layers(environment.graph, key.shape)) {
@@ -169,9 +201,16 @@ std::shared_ptr<const ShapeCost> ShapeCostCache::get(const Environment& environm
             cost->split_transient_bytes.push_back(layer.split_transient_bytes);
         }
     } else {
-        cost->works = layer_works(environment.graph, key.shape);
+        cost->works = works_beside(environment.graph, key.shape, dense.get());
     }
     for (LayerWork& work : cost->works) {
+        const std::size_t c = cost->layers.size();
+        if (dense && !has_experts(*dense, c)) {
+            cost->layers.push_back(dense->layers[c]);
+            cost->parameter_tensors.push_back(dense->parameter_tensors[c]);
+            cost->weight_gradient_bytes.push_back(dense->weight_gradient_bytes[c]);
+            continue;
+        }
         cost->layers.emplace_back(work, context);
         cost->parameter_tensors.push_back(layer_host(work, key.host).parameter_tensors);
         cost->weight_gradient_bytes.push_back(weight_gradient_bytes(work));

@@ -55,7 +55,7 @@ class ShapeCostCache {
     std::shared_ptr<const ShapeCost> get(const Environment& environment, const ShapeKey& key);
 
   private:
-    RecentCache<ShapeCost> shapes_{std::int64_t{40} << 20};
+    RecentCache<ShapeCost> shapes_{std::int64_t{160} << 20};
 };
 
 // Parameters on one rank of the table that embedding and head share: one tensor where a rank holds both.

@@ -89,7 +89,9 @@ class Profiler {
     }
 
     void change(std::size_t count, int delta) {
-        now_[count] = static_cast<std::uint16_t>(std::max(0, now_[count] + delta));
+        const int before = now_[count], after = std::max(0, before + delta);
+        now_[count] = static_cast<std::uint16_t>(after);
+        if (count < 2 * stages_) in_flight_ += after - before;
     }
 
     // States that run the same thing, none of which covers another; counts as in RankMemoryProfile.
@@ -108,16 +110,14 @@ class Profiler {
     [[nodiscard]] bool covers(const std::uint16_t* a, bool a_again, const std::uint16_t* b,
                               bool b_again) const {
         if (b_again && !a_again) return false;
-        for (std::size_t i = 0; i < now_.size(); ++i) {
-            if (a[i] < b[i]) return false;
-        }
-        return true;
+        unsigned less = 0;  // without an early end: most are covered, and the loop runs on vectors
+        for (std::size_t i = 0; i < now_.size(); ++i)
+            less |= static_cast<unsigned>(a[i] < b[i]);
+        return less == 0;
     }
 
     void record(const Instruction& in, std::uint32_t index) {
-        const auto in_flight = now_.begin() + static_cast<std::ptrdiff_t>(2 * stages_);
-        profile_.peak_in_flight =
-            std::max(profile_.peak_in_flight, std::accumulate(now_.begin(), in_flight, 0));
+        profile_.peak_in_flight = std::max(profile_.peak_in_flight, in_flight_);
         Candidates& kept = candidates_[slot(in.stage) * kOpcodes + static_cast<std::size_t>(in.opcode)];
         const std::size_t width = now_.size();
         const bool again = finished_[slot(in.stage)];
@@ -149,6 +149,7 @@ class Profiler {
     std::vector<std::uint16_t> now_;   // counts as in RankMemoryProfile
     std::vector<std::uint16_t> away_;  // of each stage, microbatches whose activations are on the host
     int most_away_ = 0;
+    int in_flight_ = 0;                   // sum of the counts held whole or in part
     std::vector<bool> finished_;          // a backward of the stage has ended
     std::vector<Candidates> candidates_;  // [stage][kind]
     RankMemoryProfile profile_;

@@ -275,6 +275,32 @@ TEST(Program, AnInterruptEndsWith130) {
     EXPECT_EQ(output.code, 130) << output.err;
 }
 
+// timeout sends its signal to the command and then to its process group: twice, as one request to end.
+TEST(Program, WhatTimeoutEndsAnswersWithTheBestPlansSoFar) {
+    for (const std::string signal : {"TERM", "INT"}) {
+        const ProgramOutput output = run_program(
+            "plan --model deepseek-v3 --cluster h100:4096 --global-batch 8192 --objective pareto --json",
+            "timeout -s " + signal + " --preserve-status 3");
+        ASSERT_EQ(output.code, 130) << signal << ": " << output.err;
+        const json answer = json::parse(output.out, nullptr, false);
+        ASSERT_FALSE(answer.is_discarded()) << signal << ": " << output.out;
+        EXPECT_TRUE(answer["search"]["interrupted"]) << signal;
+        EXPECT_FALSE(answer["search"]["proven_optimal"]) << signal;
+        EXPECT_FALSE(answer["plans"].empty()) << signal;
+    }
+}
+
+// The two do not always come as one: where the first is already handled, the second is another signal.
+TEST(Program, ASignalThatRepeatsTheFirstDoesNotTakeTheAnswer) {
+    const ProgramOutput output = run_program(
+        "plan --model deepseek-v3 --cluster h100:4096 --global-batch 8192 --objective pareto --json & "
+        "p=$!; sleep 2; kill -TERM $p; sleep 0.02; kill -TERM $p; wait $p");
+    EXPECT_EQ(output.code, 130) << output.err;
+    const json answer = json::parse(output.out, nullptr, false);
+    ASSERT_FALSE(answer.is_discarded()) << output.out;
+    EXPECT_FALSE(answer["plans"].empty());
+}
+
 TEST(Program, ColourIsForTerminalsOrOnDemand) {
     const auto escapes = [](const std::string& text) { return text.find('\x1b') != std::string::npos; };
     EXPECT_FALSE(escapes(run_program("models").out));

@@ -366,6 +366,23 @@ TEST(InterleavedOverlap, EveryBackwardOfTheSteadyPhaseHasAForwardBesideIt) {
     EXPECT_EQ((*find_schedule("interleaved-overlap"))->check(shape(4, 8)).size(), 1U);  // one stage a rank
 }
 
+TEST(Registry, FlagsSayWhatIsInterleavedAndWhatCombinesPasses) {
+    for (const ScheduleGenerator* generator : schedule_generators()) {
+        const GeneratorInfo info = generator->info();
+        const bool combined = info.name == "interleaved-overlap";
+        EXPECT_EQ(info.interleaved, combined || info.name == "interleaved") << info.name;
+        EXPECT_EQ(info.combines_passes, combined) << info.name;
+        EXPECT_EQ(is_interleaved(info.name), info.interleaved) << info.name;
+        EXPECT_EQ(combines_passes(info.name), info.combines_passes) << info.name;
+        // Groups of microbatches are an interleaved schedule's.
+        ScheduleShape grouped = shape(2, 8, own_virtual_stages(info));
+        grouped.microbatch_group = 4;
+        EXPECT_EQ(generator->check(grouped).empty(), info.interleaved) << info.name;
+    }
+    EXPECT_FALSE(is_interleaved("interleaved-by-hand"));
+    EXPECT_FALSE(combines_passes(""));
+}
+
 TEST(Registry, NamesAreFoundAndUnknownOnesCorrected) {
     EXPECT_EQ(schedule_names().size(), schedule_generators().size());
     for (const std::string& name : schedule_names())

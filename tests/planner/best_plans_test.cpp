@@ -65,6 +65,27 @@ TEST(BestPlans, MemoryWithinAPercentIsRankedByTime) {
     EXPECT_EQ(memory_step(1.000e9), memory_step(1.001e9));
 }
 
+TEST(BestPlans, ByMemoryTheTimesBoundDecidesWithinAPercent) {
+    const auto sized = [](int tp, double seconds, double bytes) {
+        RankedPlan p = plan(tp, seconds, 0, 0);
+        p.evaluation.peak_device_bytes = bytes;
+        return p;
+    };
+    BestPlans best(Objective::Memory, 2);
+    best.insert(sized(1, 3.0, 1.000e9));
+    best.insert(sized(2, 2.0, 2.000e9));
+    EXPECT_TRUE(best.wants(2.9, 1.001e9));   // as small, and maybe faster than the first
+    EXPECT_TRUE(best.wants(3.1, 1.001e9));   // smaller than the second
+    EXPECT_TRUE(best.wants(9.0, 0.900e9));   // smaller than the first
+    EXPECT_TRUE(best.wants(1.9, 2.001e9));   // as small as the second, and maybe faster
+    EXPECT_FALSE(best.wants(2.1, 2.001e9));  // slower
+    EXPECT_FALSE(best.wants(0.1, 2.100e9));  // larger
+    const PlanKind first = kind_of(sized(1, 0, 0).plan);
+    EXPECT_TRUE(best.wants(2.9, 1.001e9, first));
+    EXPECT_FALSE(best.wants(3.1, 1.001e9, first));  // not the best of its kind
+    EXPECT_FALSE(best.wants(1.0, 1.500e9, first));
+}
+
 TEST(BestPlans, KeepsTheBestOfEachKind) {
     const auto variant = [](int virtual_stages, int dp, int cp, double seconds) {
         RankedPlan p = plan(1, seconds, 0, 0.01);

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "plan/frameworks/export/export_plan.hpp"
+#include "plan/schedule/generator.hpp"
 #include "plan/stage_partition.hpp"
 
 namespace tw {
@@ -78,7 +79,7 @@ void add_pipeline(const ExportInput& input, Arguments& out, std::vector<std::str
         if (group > 0 && group != plan.mesh.pp)
             out.value("--microbatch-group-size-per-virtual-pipeline-stage", group);
         if (!plan.overlap.p2p) out.flag("--no-overlap-p2p-communication");
-        if (plan.schedule == "interleaved-overlap") out.flag("--overlap-moe-expert-parallel-comm");
+        if (combines_passes(plan.schedule)) out.flag("--overlap-moe-expert-parallel-comm");
     } else if (plan.overlap.p2p && plan.framework == "trainwright") {
         remarks.emplace_back(
             "Megatron waits for every pipeline transfer under 1f1b; the prediction has them beside the "

@@ -71,7 +71,7 @@ Errors check_shape(const ScheduleShape& shape, const GeneratorInfo& info) {
             break;
         }
     }
-    if (shape.microbatch_group > 0 && !info.name.starts_with("interleaved")) {
+    if (shape.microbatch_group > 0 && !info.interleaved) {
         error(fmt::format("groups of microbatches belong to interleaved; {} runs one after the other",
                           info.name),
               "microbatch_group", "microbatch_group 0, or the schedule interleaved");

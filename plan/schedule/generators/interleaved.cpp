@@ -19,6 +19,7 @@ class Interleaved final : public ScheduleGenerator {
     [[nodiscard]] GeneratorInfo info() const override {
         GeneratorInfo info;
         info.virtual_stages = true;
+        info.interleaved = true;
         if (combined_) {
             info.name = "interleaved-overlap";
             info.title = "Interleaved 1F1B, passes combined";
@@ -27,7 +28,7 @@ class Interleaved final : public ScheduleGenerator {
                 "forward "
                 "more ahead, its expert parallel exchanges beside the other pass's kernels "
                 "(--overlap-moe-expert-parallel-comm)";
-            info.overlaps_passes = true;
+            info.overlaps_passes = info.combines_passes = true;
             return info;
         }
         info.name = "interleaved";

@@ -50,6 +50,30 @@ Result<const ScheduleGenerator*> find_schedule(std::string_view name) {
                  unknown_name_hint(name, names)};
 }
 
+namespace {
+
+// A lowering asks for these thousands of times a second: each schedule's are made once.
+bool has_flag(std::string_view schedule, bool GeneratorInfo::*flag) {
+    static const std::vector<GeneratorInfo> infos = [] {
+        std::vector<GeneratorInfo> all;
+        for (const ScheduleGenerator* generator : table())
+            all.push_back(generator->info());
+        return all;
+    }();
+    return std::any_of(infos.begin(), infos.end(),
+                       [&](const GeneratorInfo& info) { return info.*flag && info.name == schedule; });
+}
+
+}  // namespace
+
+bool is_interleaved(std::string_view schedule) {
+    return has_flag(schedule, &GeneratorInfo::interleaved);
+}
+
+bool combines_passes(std::string_view schedule) {
+    return has_flag(schedule, &GeneratorInfo::combines_passes);
+}
+
 Result<ComputeOrder> generate_order(std::string_view name, const ScheduleShape& shape,
                                     const StageCosts* costs) {
     const auto generator = find_schedule(name);
