@@ -303,7 +303,7 @@ class BestFirst {
         struct Placed {
             std::vector<std::uint16_t> ranks;
             std::uint16_t schedule = 0;  // the first of them
-            std::vector<std::vector<StageSpec>> partitions;
+            std::shared_ptr<const SearchTree::Partitions> partitions;
             std::vector<SimTime> bounds;  // by partition, over the schedules that are wanted
         };
         std::vector<Placed> placements;
@@ -323,18 +323,18 @@ class BestFirst {
                                        [&](const Placed& p) { return p.ranks == ranks; });
             if (placed == placements.end()) {
                 auto partitions = tree_.partitions(node, ranks);
-                const std::vector<SimTime> bounds(partitions.size(), kNever);
+                const std::vector<SimTime> bounds(partitions->size(), kNever);
                 placements.push_back({std::move(ranks), s, std::move(partitions), bounds});
                 placed = std::prev(placements.end());
             }
             if (node_groups() > 1 && space_.has_partitions(mesh, tree_.chunk(parent))) {
-                outcome.found.plans += static_cast<std::int64_t>((placed->partitions.size() - 1) *
+                outcome.found.plans += static_cast<std::int64_t>((placed->partitions->size() - 1) *
                                                                  tree_.choices(parent).zeros.size());
                 ++outcome.found.uniform_only;
             }
             if (tree_.schedules_of(node).front() != s || !wants_schedule(parent, s, by_zero)) continue;
-            for (std::size_t p = 0; p < placed->partitions.size(); ++p) {
-                const SimTime bound = layers ? layers->step_time(placed->partitions[p], placed->ranks,
+            for (std::size_t p = 0; p < placed->partitions->size(); ++p) {
+                const SimTime bound = layers ? layers->step_time((*placed->partitions)[p], placed->ranks,
                                                                  *candidates[s].info, plan.microbatches)
                                              : 0;
                 placed->bounds[p] = std::min(placed->bounds[p], bound);
@@ -342,7 +342,7 @@ class BestFirst {
         }
         for (const Placed& placed : placements) {
             node.schedule = placed.schedule;
-            for (std::size_t p = 0; p < placed.partitions.size(); ++p) {
+            for (std::size_t p = 0; p < placed.partitions->size(); ++p) {
                 node.partition = static_cast<std::uint16_t>(p);
                 node.time_s = std::max(parent.time_s, to_seconds(placed.bounds[p]).value);
                 if (placed.bounds[p] != kNever && wanted(node))

@@ -74,8 +74,20 @@ std::shared_ptr<const ShapeCost> SearchTree::shape(const MeshChoice& mesh, int n
     return simulator_.shapes().get(environment, key);
 }
 
-std::vector<std::vector<StageSpec>> SearchTree::partitions(
+std::shared_ptr<const SearchTree::Partitions> SearchTree::partitions(
     const SearchNode& node, std::span<const std::uint16_t> rank_of_stage) const {
+    RecentCache<Partitions>::Key key = {node.mesh, node.chunk};
+    key.insert(key.end(), rank_of_stage.begin(), rank_of_stage.end());
+    if (auto known = partitions_.find(key)) return known;
+    auto made = std::make_shared<const Partitions>(make_partitions(node, rank_of_stage));
+    const std::size_t bytes =
+        key.size() * 2 * sizeof(key[0]) + made->size() * rank_of_stage.size() * sizeof(StageSpec);
+    partitions_.add(std::move(key), made, static_cast<std::int64_t>(bytes));
+    return made;
+}
+
+SearchTree::Partitions SearchTree::make_partitions(const SearchNode& node,
+                                                   std::span<const std::uint16_t> rank_of_stage) const {
     std::vector<StageSpec> uniform =
         space_.make_plan(mesh(node), chunk(node), *schedule(node).generator, ZeroChoice{}).stages;
     if (!space_.has_partitions(mesh(node), chunk(node))) return {std::move(uniform)};
@@ -93,7 +105,7 @@ ParallelPlan SearchTree::plan(const SearchNode& node) const {
         space_.make_plan(mesh(node), chunk(node), *schedule(node).generator, choices(node).zeros[node.zero]);
     if (node.partition > 0) {
         const auto ranks = rank_of_stage(*schedule(node).generator, schedule_shape(plan));
-        plan.stages = partitions(node, ranks)[node.partition];
+        plan.stages = (*partitions(node, ranks))[node.partition];
     }
     return plan;
 }

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/recent_cache.hpp"
 #include "planner/count_configurations.hpp"
 #include "planner/plan_kind.hpp"
 #include "planner/request.hpp"
@@ -101,8 +102,9 @@ class SearchTree {
     // The layers' costs on one kind of device; needs no prepare().
     [[nodiscard]] std::shared_ptr<const ShapeCost> shape(const MeshChoice& mesh, int node_group,
                                                          bool gathered_parameters = false) const;
-    // Of the node's chunking and schedule: the uniform one first. Cheap enough to be made anew.
-    [[nodiscard]] std::vector<std::vector<StageSpec>> partitions(
+    // Of the node's chunking and schedule: the uniform one first. The most recently used ones are remembered.
+    using Partitions = std::vector<std::vector<StageSpec>>;
+    [[nodiscard]] std::shared_ptr<const Partitions> partitions(
         const SearchNode& node, std::span<const std::uint16_t> rank_of_stage) const;
     [[nodiscard]] ParallelPlan plan(const SearchNode& node) const;
 
@@ -143,12 +145,16 @@ class SearchTree {
     [[nodiscard]] static ScheduleShape least_shape(const ScheduleGenerator& generator,
                                                    const ParallelPlan& plan, const PlanCost& costs);
 
+    [[nodiscard]] Partitions make_partitions(const SearchNode& node,
+                                             std::span<const std::uint16_t> rank_of_stage) const;
+
     const Simulator& simulator_;
     const SearchSpace& space_;
     const PlanRequest& request_;
     std::map<const ScheduleGenerator*, GeneratorInfo>
         infos_;                                      // made once: thousands of choices refer to them
     std::vector<std::unique_ptr<Choices>> choices_;  // by mesh; null until it is prepared
+    mutable RecentCache<Partitions> partitions_{std::int64_t{32} << 20};
 };
 
 }  // namespace tw
