@@ -41,16 +41,23 @@ void compare(const Json& first, const Json& second, const std::string& path,
             compare(first[i], second[i], below(std::to_string(i)), found);
         return;
     }
+    // Of an object that one of them leaves out, every member.
+    static const Json kNone = Json::object();
     for (const auto& [key, value] : first.items()) {
         const auto other = second.find(key);
-        if (other != second.end()) {
-            compare(value, *other, below(key), found);
+        if (other != second.end() || value.is_object()) {
+            compare(value, other != second.end() ? *other : kNone, below(key), found);
         } else {
             found.push_back({below(key), shown(value), "-"});
         }
     }
     for (const auto& [key, value] : second.items()) {
-        if (!first.contains(key)) found.push_back({below(key), "-", shown(value)});
+        if (first.contains(key)) continue;
+        if (value.is_object()) {
+            compare(kNone, value, below(key), found);
+        } else {
+            found.push_back({below(key), "-", shown(value)});
+        }
     }
 }
 

@@ -29,8 +29,9 @@ struct LaunchCommandOptions {
 };
 
 // The options that differ from what trainwright-exec does by itself; each is a name and a value.
-std::vector<std::string> given_words(const TrainFlags& flags) {
+std::vector<std::string> given_words(const TrainFlags& flags, const ParallelPlan& plan) {
     TrainFlags untouched;
+    untouched.train.sync = plan.gradient_sync_options;
     untouched.plan = flags.plan;
     std::map<std::string, std::string> own;
     const std::vector<std::string> defaults = train_words(untouched), all = train_words(flags);
@@ -120,7 +121,10 @@ int launch(const Command& command, LaunchCommandOptions& options, Console& conso
     // What the ranks run on, which the plan's cluster says, decides which options are legal.
     const Result<PlanDocument> plan =
         options.flags.plan == "-" ? Result<PlanDocument>(Errors{{}}) : load_plan_document(options.flags.plan);
-    if (plan) choose_backend(command, plan->cluster, options.flags);
+    if (plan) {
+        choose_backend(command, plan->cluster, options.flags);
+        take_sync_options(command, plan->plan, options.flags);
+    }
     const auto trained = train_options(options.flags);
     if (!trained) keep(trained.errors());
     if (!errors.empty()) return console.fail(errors);
@@ -134,7 +138,7 @@ int launch(const Command& command, LaunchCommandOptions& options, Console& conso
     file.target = options.target == "slurm"    ? LaunchTarget::Slurm
                   : options.target == "mpirun" ? LaunchTarget::Mpirun
                                                : LaunchTarget::MpiJob;
-    file.words = given_words(options.flags);
+    file.words = given_words(options.flags, plan->plan);
     file.on_processors = options.flags.backend == "cpu";
     if (file.on_processors && file.cpus_per_task == 0) file.cpus_per_task = trained->threads;
     // Where a topology tells which devices are next to a network port, the ranks that leave a node run on

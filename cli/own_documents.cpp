@@ -11,6 +11,7 @@
 #include "cli/run_documents_json.hpp"
 #include "models/formats/document_kinds.hpp"
 #include "plan/check_plan.hpp"
+#include "plan/gradient_sync/sync_options_json.hpp"
 #include "plan/plan_json.hpp"
 #include "plan/schedule/check.hpp"
 #include "plan/schedule/pytorch_csv.hpp"
@@ -61,6 +62,13 @@ Described describe_plan(std::string_view text, std::string_view filename) {
         {"legal", check.errors.empty()
                       ? "yes"
                       : fmt::format("no: {} rules are broken (trainwright check)", check.errors.size())}};
+    if (plan.gradient_sync != ParallelPlan().gradient_sync) {
+        const std::string options = sync_options_text(plan.gradient_sync_options);
+        summary.facts.insert(
+            summary.facts.end() - 1,
+            {"gradient sync",
+             options.empty() ? plan.gradient_sync : fmt::format("{}: {}", plan.gradient_sync, options)});
+    }
     summary.warnings = check.warnings;
     return summary;
 }

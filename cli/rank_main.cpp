@@ -138,6 +138,8 @@ int run_rank(const std::vector<std::string>& words, const OpenTransport& open, b
     if (speaks && !options->quiet) on_step = [tokens](const StepResult& step) { print_step(step, tokens); };
     std::optional<StopSignals> signals;
     TrainOptions stoppable = *options;
+    take_sync_options(*commands.back(), document->plan, flags);
+    stoppable.sync = flags.train.sync;
     if (ends_when_asked(*options)) stoppable.stop = &signals.emplace().flag();
     auto result = train(*document, stoppable, **transport, *backend, on_step);
     if (!result) return fail(transport->get(), console, result.errors());

@@ -139,6 +139,7 @@ int run(const Command& command, RunCommandOptions& options, Console& console) {
                               "trainwright plan -o plan.json, then trainwright run plan.json"}});
     const Result<PlanDocument> document = load_plan_document(flags.plan);
     if (!document) return console.fail(document.errors());
+    take_sync_options(command, document->plan, flags);
     if (const Errors errors = check_before_launch(*document, *parsed, flags.plan); !errors.empty())
         return console.fail(errors);
     if (const Errors errors = too_large_for_this_machine(*document, flags); !errors.empty())

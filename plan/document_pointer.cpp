@@ -43,7 +43,8 @@ std::string document_pointer(std::string_view key) {
                                          Row{"offload_activations", ""},
                                          Row{"vocab_divisor", ""},
                                          Row{"semantics", ""},
-                                         Row{"gradient_sync", ""}};
+                                         Row{"gradient_sync", ""},
+                                         Row{"gradient_sync_options", ""}};
     if (key == "cluster") return "/cluster";
     const auto row = std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.key == key; });
     if (row == kRows.end()) return {};

@@ -12,6 +12,7 @@
 #include "base/result.hpp"
 #include "models/graph/layer_graph.hpp"
 #include "models/hardware/cluster.hpp"
+#include "plan/gradient_sync/sync_options.hpp"
 #include "plan/schedule/schedule.hpp"
 
 namespace tw {
@@ -97,6 +98,7 @@ struct ParallelPlan {
     OptimizerKind optimizer = OptimizerKind::Adam;
     OverlapSpec overlap;
     std::string gradient_sync = "all-reduce";  // registry name
+    SyncOptions gradient_sync_options;         // those that the method uses
     // By axis ("tp", "cp", "ep", "dp", "pp"; ep: etp's too) what NCCL is made to use: "ring/simple", or one
     // of the two ("ring", "/ll128"); plan/collective_choice.hpp. An axis that is absent: NCCL's own choice.
     std::map<std::string, std::string> collectives;

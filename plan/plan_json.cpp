@@ -13,6 +13,7 @@
 #include "plan/check_plan.hpp"
 #include "plan/collective_choice.hpp"
 #include "plan/frameworks/framework.hpp"
+#include "plan/gradient_sync/sync_options_json.hpp"
 #include "plan/plan_order.hpp"
 #include "plan/rules/attention_kernel.hpp"
 #include "plan/stage_partition.hpp"
@@ -260,6 +261,8 @@ ParallelPlan read_settings(const JsonObject& object, const Surroundings& around,
     plan.optimizer = enumerator(object, "optimizer", kOptimizers, plan.optimizer);
     if (const auto overlap = member(object, "overlap", errors)) plan.overlap = overlap_from_json(*overlap);
     plan.gradient_sync = object.string_or("gradient_sync", plan.gradient_sync);
+    if (const auto options = member(object, "gradient_sync_options", errors))
+        plan.gradient_sync_options = sync_options_from_json(*options, plan.gradient_sync);
     if (const auto collectives = member(object, "collectives", errors)) read_collectives(*collectives, plan);
     read_bucket(object, plan);
     plan.offload_optimizer = object.number_or("offload_optimizer", plan.offload_optimizer, 0, 1);
@@ -418,6 +421,8 @@ Json plan_to_json(const ParallelPlan& plan) {
         json["stages"].push_back(stage_to_json(stage));
     if (recomputes_by(plan, RecomputeMode::Modules) && plan.recompute_modules.any())
         json["recompute_modules"] = names_of(plan.recompute_modules);
+    if (const Json options = sync_options_to_json(plan.gradient_sync_options); !options.empty())
+        json["gradient_sync_options"] = options;
     if (!plan.collectives.empty()) json["collectives"] = plan.collectives;
     if (!plan.order.empty()) json["order"] = plan.order;
     return json;

@@ -33,14 +33,14 @@ void define_train_flags(Command& command, TrainFlags& flags, bool for_rank) {
     command.number("--lars", o.lars_trust, 0, 1e3, "TRUST",
                    "LARS with this trust coefficient on a plan's sgd-momentum (0.001 is the paper's); off "
                    "where not given");
-    command.integer("--local-steps", t.sync.local_steps, 1, 1'000'000, "H",
-                    "of local-sgd: steps between averages; 16 where not given");
-    command.number("--density", t.sync.density, 1e-6, 1, "SHARE",
-                   "of top-k: what is sent of a gradient; 0.01 where not given");
-    command.integer("--block", t.sync.block, 1, 1 << 20, "N",
-                    "of 8-bit: elements that share a scale; 256 where not given");
-    command.integer("--staleness", t.sync.staleness, 0, 1'000'000, "S",
-                    "of ps-async: steps that a worker may lead; without a bound where not given");
+    command.integer("--local-steps", flags.sync.local_steps, 1, 1'000'000, "H",
+                    "of local-sgd: steps between averages; the plan's where not given");
+    command.number("--density", flags.sync.density, 1e-6, 1, "SHARE",
+                   "of top-k: what is sent of a gradient; the plan's where not given");
+    command.integer("--block", flags.sync.block, 1, 1 << 20, "N",
+                    "of 8-bit: elements that share a scale; the plan's where not given");
+    command.integer("--staleness", flags.sync.staleness, 0, 1'000'000, "S",
+                    "of ps-async: steps that a worker may lead; the plan's where not given");
     command.number("--loss-scale", t.loss_scale.initial, 1, 1e9, "X",
                    "of fp16: where dynamic loss scaling begins; 65536 where not given");
     command.integer("--loss-scale-window", t.loss_scale.growth_interval, 1, 1'000'000'000, "N",
@@ -108,6 +108,18 @@ Result<TrainOptions> train_options(const TrainFlags& flags) {
     }
     if (!errors.empty()) return errors;
     return options;
+}
+
+void take_sync_options(const Command& command, const ParallelPlan& plan, TrainFlags& flags) {
+    SyncOptions sync = plan.gradient_sync_options;
+    const auto take = [&](const char* option, auto member) {
+        if (command.given(option)) sync.*member = flags.sync.*member;
+    };
+    take("--local-steps", &SyncOptions::local_steps);
+    take("--density", &SyncOptions::density);
+    take("--block", &SyncOptions::block);
+    take("--staleness", &SyncOptions::staleness);
+    flags.train.sync = sync;
 }
 
 Errors without_effect(const Command& command, const TrainFlags& flags, const ParallelPlan& plan) {
@@ -194,10 +206,12 @@ std::vector<std::string> train_words(const TrainFlags& flags) {
     number("--momentum", o.momentum);
     number("--clip", o.clip);
     number("--lars", o.lars_trust);
-    integer("--local-steps", t.sync.local_steps);
-    number("--density", t.sync.density);
-    integer("--block", t.sync.block);
-    if (t.sync.staleness >= 0) integer("--staleness", t.sync.staleness);
+    if (t.sync) {
+        integer("--local-steps", t.sync->local_steps);
+        number("--density", t.sync->density);
+        integer("--block", t.sync->block);
+        if (t.sync->staleness >= 0) integer("--staleness", t.sync->staleness);
+    }
     number("--loss-scale", t.loss_scale.initial);
     integer("--loss-scale-window", t.loss_scale.growth_interval);
     number("--dropout", t.dropout);

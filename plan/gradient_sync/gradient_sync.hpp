@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "models/graph/op.hpp"
+#include "plan/gradient_sync/sync_options.hpp"
 #include "plan/schedule/schedule.hpp"
 
 namespace tw {
@@ -26,19 +28,6 @@ struct SyncRequest {
     std::int64_t matrix_dim = 4096;  // side of the typical weight matrix (hidden size): low-rank methods
 };
 
-// Knobs of single methods; the others ignore them.
-struct SyncOptions {
-    int local_steps = 16;         // local-sgd: H
-    bool outer_momentum = false;  // local-sgd: DiLoCo's outer optimizer
-    double density = 0.01;        // top-k, count-sketch: share of the gradient that is sent
-    std::int64_t block = 256;     // 8-bit: elements that share a scale
-    int rank = 4;                 // powersgd
-    int sketch_rows = 5;          // count-sketch
-    double sketch_width = 0.02;   // count-sketch: columns over parameters
-    int servers = 1;              // parameter servers
-    int staleness = -1;           // ps-async: largest lead in clocks (Ho et al. 2013); -1: unbounded
-};
-
 enum class SyncMoment : std::uint8_t {
     AfterBackward,   // may overlap the last backward, before the optimizer
     AfterOptimizer,  // may overlap the next forward
@@ -52,6 +41,7 @@ struct SyncCollective {
     double bytes = 0;
     double times = 1;  // a step; 1/H for local steps, the number of microbatches for ZeRO-3
     SyncMoment moment = SyncMoment::AfterBackward;
+    double server_bytes = 0;  // parameter servers: of all workers, through the port of one server
     friend bool operator==(const SyncCollective&, const SyncCollective&) = default;
 };
 
@@ -59,7 +49,7 @@ struct SyncCollective {
 struct SyncCost {
     std::vector<SyncCollective> collectives;  // in order
     double wire_bytes = 0;     // sent by the rank, by bandwidth-optimal algorithms (rank_wire_bytes)
-    double server_bytes = 0;   // parameter servers: through the port of one server, each direction
+    double server_bytes = 0;   // parameter servers: through the port of one server, the busier direction
     double memory_bytes = 0;   // beyond gradients and parameters: error feedback, buffers
     double kernel_bytes = 0;   // device memory read and written to compress and decompress
     double max_staleness = 0;  // updates of others that a rank's parameters may miss; infinity: unbounded
@@ -77,6 +67,8 @@ class GradientSync {
   public:
     virtual ~GradientSync() = default;
     [[nodiscard]] virtual SyncInfo info() const = 0;
+    // Names of those SyncOptions that the method uses.
+    [[nodiscard]] virtual std::span<const std::string_view> options() const { return {}; }
     // All violations of this method's rules, each with its key as context and a legal value as hint.
     [[nodiscard]] virtual Errors check(const SyncRequest& request, const SyncOptions& options) const = 0;
     // The request and options have passed check(). One replica: nothing to do, all zero but memory.
@@ -87,6 +79,10 @@ class GradientSync {
 std::span<const GradientSync* const> gradient_syncs();
 Result<const GradientSync*> find_gradient_sync(std::string_view name);  // unknown: the nearest name and all
 std::vector<std::string> gradient_sync_names();
+
+// Why `option` says nothing of this method, with the options that do as hint; nothing where it is one of
+// them.
+std::optional<Error> why_not_an_option(const GradientSync& method, std::string_view option);
 
 // check + cost.
 Result<SyncCost> gradient_sync_cost(std::string_view name, const SyncRequest& request,

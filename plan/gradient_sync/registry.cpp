@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
 
 #include "base/nearest.hpp"
 #include "plan/gradient_sync/gradient_sync.hpp"
@@ -36,6 +39,15 @@ std::vector<std::string> gradient_sync_names() {
     for (const GradientSync* method : gradient_syncs())
         names.emplace_back(method->info().name);
     return names;
+}
+
+std::optional<Error> why_not_an_option(const GradientSync& method, std::string_view option) {
+    const std::span<const std::string_view> options = method.options();
+    if (std::find(options.begin(), options.end(), option) != options.end()) return std::nullopt;
+    return Error{
+        ErrorCode::Usage, fmt::format("gradient sync {} does not use '{}'", method.info().name, option),
+        "gradient_sync_options",
+        options.empty() ? "it has no options" : fmt::format("its options: {}", fmt::join(options, ", "))};
 }
 
 Result<SyncCost> gradient_sync_cost(std::string_view name, const SyncRequest& request,

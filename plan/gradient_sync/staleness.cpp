@@ -11,6 +11,15 @@ double StalenessDistribution::mean() const {
     return sum;
 }
 
+int StalenessDistribution::quantile(double share) const {
+    double below = 0;
+    for (int k = 0; k < max(); ++k) {
+        below += probability[static_cast<std::size_t>(k)];
+        if (below >= share) return k;
+    }
+    return max();
+}
+
 StalenessDistribution parameter_server_staleness(int workers, int bound) {
     TW_CHECK(workers >= 1);
     constexpr double kTail = 1e-9;

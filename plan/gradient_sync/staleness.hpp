@@ -9,6 +9,8 @@ namespace tw {
 struct StalenessDistribution {
     std::vector<double> probability;
     [[nodiscard]] double mean() const;
+    // The fewest missed updates that at least this share of the gradients does not exceed; share in (0, 1].
+    [[nodiscard]] int quantile(double share) const;
     [[nodiscard]] int max() const { return static_cast<int>(probability.size()) - 1; }
 };
 

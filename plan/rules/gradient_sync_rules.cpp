@@ -37,6 +37,12 @@ void check_gradient_sync(const RuleContext& context, PlanCheck& check) {
     }
     const SyncInfo info = (*sync)->info();
     check_semantics(context, check, info);
+    for_each_sync_option([&](std::string_view name, auto member) {
+        const SyncOptions& given = plan.gradient_sync_options;
+        if (given.*member == SyncOptions().*member) return;
+        if (const auto reason = why_not_an_option(**sync, name))
+            refuse(context, check, PlanKnob::GradientSyncOptions, reason->message, reason->hint);
+    });
     // ZeRO shards what a reduce-scatter delivers; "all-reduce" is what a plan says by default.
     if (plan.zero_stage > 0 && info.name != "all-reduce" && info.name != "zero") {
         refuse(context, check, PlanKnob::GradientSync,
@@ -48,8 +54,9 @@ void check_gradient_sync(const RuleContext& context, PlanCheck& check) {
         SyncRequest request;
         request.replicas = plan.mesh.dp * plan.mesh.cp;
         request.matrix_dim = context.graph.hidden;
-        for (const Error& error : (*sync)->check(request, {}))
-            refuse(context, check, PlanKnob::GradientSync,
+        const bool options = !(plan.gradient_sync_options == SyncOptions{});
+        for (const Error& error : (*sync)->check(request, plan.gradient_sync_options))
+            refuse(context, check, options ? PlanKnob::GradientSyncOptions : PlanKnob::GradientSync,
                    fmt::format("gradient sync {}: {}", info.name, error.message),
                    fmt::format("{} {}, or gradient_sync all-reduce", error.context, error.hint));
     }

@@ -91,6 +91,9 @@ constexpr std::array kKeys = {
     KeyRow{PlanKnob::Semantics, "semantics", "semantics", "semantics", "semantics", "semantics", "semantics"},
     KeyRow{PlanKnob::GradientSync, "gradient_sync", "gradient_sync", "gradient_sync", "gradient_sync",
            "gradient_sync", "gradient_sync"},
+    KeyRow{PlanKnob::GradientSyncOptions, "gradient_sync_options", "gradient_sync_options",
+           "gradient_sync_options", "gradient_sync_options", "gradient_sync_options",
+           "gradient_sync_options"},
     KeyRow{PlanKnob::Cluster, "cluster", "WORLD_SIZE", "NGPU", "--num_gpus", "world size", "num_processes"},
 };
 

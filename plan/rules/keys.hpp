@@ -41,6 +41,7 @@ enum class PlanKnob : std::uint8_t {
     ExpertImbalance,
     Semantics,
     GradientSync,
+    GradientSyncOptions,
     Cluster
 };
 

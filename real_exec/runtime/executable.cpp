@@ -43,6 +43,15 @@ void check_synchronisation(const LayerGraph& graph, const ParallelPlan& plan, bo
         refuse(fmt::format("{} keeps whole gradients, ZeRO-{} shards them", name, plan.zero_stage), "zero",
                "zero 0");
     }
+    const SyncOptions& options = plan.gradient_sync_options;
+    const int replicas = plan.mesh.dp * plan.mesh.cp;
+    if (shards_update(*method) && options.servers != 0 && options.servers != replicas) {
+        refuse(fmt::format("each replica serves its shard, the plan says {} servers", options.servers),
+               "gradient_sync_options", fmt::format("no \"servers\", or {}", replicas));
+    }
+    if (options.outer_momentum)
+        refuse("local SGD averages parameters, without an outer optimizer", "gradient_sync_options",
+               "\"outer_momentum\": false");
     const PrecisionSpec& p = plan.precision;
     const bool fp32_gradients = p.compute == Precision::Fp32 || p.gradient_fp32;
     if (compresses(*method) && !fp32_gradients)

@@ -116,7 +116,7 @@ Status Executor::build() {
             const Communicator& group = groups_.replicas(s, bucket.expert);
             compressed_[s].push_back(group.size() == 1
                                          ? nullptr
-                                         : make_compressed_reduce(method_, options_.sync, bucket.elements,
+                                         : make_compressed_reduce(method_, sync_options(), bucket.elements,
                                                                   group.size(), group.rank(), backend_));
         }
     }
@@ -130,7 +130,7 @@ void Executor::begin(std::int64_t first_step) {
     schedule.first_step = first_step;
     schedule.steps = options_.steps;
     schedule.global_batch = plan_.global_batch;
-    schedule.staleness = options_.sync.staleness;
+    schedule.staleness = sync_options().staleness;
     for (std::size_t s = 0; s < states_.size(); ++s) {
         // One replica has nobody to serve.
         if (!states_[s] || groups_.replicas(static_cast<int>(s), false).size() == 1) continue;

@@ -138,6 +138,9 @@ class Executor final : public LaneHandler {
     void average_parameters(StageState& state);
     [[nodiscard]] bool averages_after(std::int64_t step) const;
     [[nodiscard]] std::int64_t step_of_update(int stage) const;
+    [[nodiscard]] const SyncOptions& sync_options() const {
+        return options_.sync ? *options_.sync : plan_.gradient_sync_options;
+    }
 
     // layerwise_step.cpp
     void lamb_step(StageState& state, const UpdateSpec& spec);

@@ -284,7 +284,7 @@ void Executor::update_stage(StageState& state) {
 bool Executor::averages_after(std::int64_t step) const {
     const std::int64_t done = step + 1;
     const bool saved = options_.checkpoint_every > 0 && done % options_.checkpoint_every == 0;
-    return done % std::max(1, options_.sync.local_steps) == 0 || done == options_.steps || saved;
+    return done % std::max(1, sync_options().local_steps) == 0 || done == options_.steps || saved;
 }
 
 void Executor::make_replicas_equal(std::int64_t last_step) {

@@ -3,12 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
-#include "plan/gradient_sync/gradient_sync.hpp"
+#include "plan/gradient_sync/sync_options.hpp"
 #include "real_exec/runtime/loss_scaler.hpp"
 
 namespace tw {
@@ -56,7 +57,8 @@ struct TrainOptions {
     std::uint64_t seed = 1;
     std::string data;  // file; empty: the built-in corpus
     OptimizerOptions optimizer;
-    SyncOptions sync;             // of the plan's gradient_sync: local_steps, density, block, staleness
+    // Instead of the plan's gradient_sync_options: local_steps, density, block, staleness.
+    std::optional<SyncOptions> sync;
     LossScaleOptions loss_scale;  // of fp16
     double dropout = 0;           // probability; the plan says whether
     int threads = 1;              // of each rank's kernels

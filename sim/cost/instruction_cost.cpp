@@ -94,7 +94,7 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
             return wire(norm_.seconds);
         case Opcode::OptimizerStep: {
             const SimTime host = sim_time(c.step_dispatches * dispatch_s);
-            const SimTime d = sim_time(c.optimizer_s);
+            const SimTime d = sim_time(c.optimizer_s + c.average.seconds);
             return {d, host, host + d};
         }
         case Opcode::StashWeights:
@@ -112,8 +112,21 @@ PlanCost::InstructionCost PlanCost::cost(const DurationKey& key, const std::vect
     return {};
 }
 
+SimTime PlanCost::least_period(const Schedule& schedule) const {
+    if (plan_.gradient_sync != "ps-async") return 0;
+    double longest = 0;
+    for (const RankProgram& program : schedule.programs) {
+        double served = 0;  // all of a push counts with its first bucket
+        for (const Instruction& i : program.instructions)
+            if (i.opcode == Opcode::ReduceScatter && i.part == 0) served += stage(i.stage).sync.server_s;
+        longest = std::max(longest, served / schedule.steps);
+    }
+    return sim_time(longest);
+}
+
 CostTable PlanCost::table(const Schedule& schedule, const CompiledSchedule& compiled) const {
     CostTable table(compiled);
+    table.least_period = least_period(schedule);
     const bool host = environment_.dispatch_s > 0;
     if (host) table.enable_host();
     const std::vector<int> chunks = backward_chunks(schedule);

@@ -28,6 +28,7 @@ void PhaseCost::append(const PhaseCost& then) {
     recompute_s += then.recompute_s;
     recompute_flops += then.recompute_flops;
     dispatch_s += then.dispatch_s;
+    offload_wait_s += then.offload_wait_s;
     tp.add(then.tp, 1);
     cp.add(then.cp, 1);
     ep.add(then.ep, 1);
@@ -43,6 +44,7 @@ PhaseCost PhaseCost::repeated(int n) const {
     r.recompute_s = recompute_s * n;
     r.recompute_flops = recompute_flops * n;
     r.dispatch_s = dispatch_s * n;
+    r.offload_wait_s = offload_wait_s * n;
     r.tp.add(tp, n);
     r.cp.add(cp, n);
     r.ep.add(ep, n);
@@ -54,7 +56,7 @@ PhaseCost PhaseCost::repeated(int n) const {
 
 double PhaseCost::exposed_overlap_s() const {
     const double blocking = tp.blocking_s + cp.blocking_s + ep.blocking_s + dp.blocking_s;
-    return std::max(0.0, to_seconds(device_time()).value - kernel_s - blocking);
+    return std::max(0.0, to_seconds(device_time()).value - kernel_s - blocking - offload_wait_s);
 }
 
 namespace {

@@ -60,6 +60,7 @@ struct PhaseCost {
     double recompute_s = 0;      // of these, run again
     double recompute_flops = 0;  // of their matrix products, attention counted causally where the kernel is
     double dispatch_s = 0;       // of the host's path, its own work: without what it waits for the device
+    double offload_wait_s = 0;   // compute waits for activations on their way to the host or back
     // Collectives inside the stage, by axis: all of it, and what compute waits for.
     struct Communication {
         double total_s = 0;
@@ -79,8 +80,8 @@ struct PhaseCost {
     Uncertainty uncertainty;
     bool out_of_range = false;
 
-    // Seconds of collectives that compute waits for although they overlap: device time less kernels and
-    // blocking ones.
+    // Seconds of collectives that compute waits for although they overlap: device time less kernels, blocking
+    // ones and waits for activations.
     [[nodiscard]] double exposed_overlap_s() const;
 
     // This n times in a row; `then` after this.

@@ -142,8 +142,13 @@ PlanCost::PlanCost(const Environment& environment, const ParallelPlan& plan,
         tied_ = transfer(Axis::Pp, CollectiveKind::AllReduce, bytes, links_.back(), 0);
     }
     if (placement_.world() > 1) {
+        // Replicas that step by themselves have norms of their own (real_exec/runtime/groups.cpp).
+        const auto sync = find_gradient_sync(plan.gradient_sync);
+        const bool alone = sync && (*sync)->info().semantics != Semantics::Synchronous;
         norm_ = transfer(Axis::Dp, CollectiveKind::AllReduce, 4.0,
-                         placement_.group({Axis::Tp, Axis::Cp, Axis::Dp, Axis::Pp}), 0);
+                         placement_.group(alone ? AxisSet{Axis::Tp, Axis::Pp}
+                                                : AxisSet{Axis::Tp, Axis::Cp, Axis::Dp, Axis::Pp}),
+                         0);
     }
     // The executor squares its gradients when the norm begins (real_exec/runtime/executor_sync.cpp): in its
     // traces they are the norm's, not the update's. The ranks meet behind the one with the most of them.
@@ -176,6 +181,17 @@ PhaseCost host_work(double seconds, bool behind) {
     host = add_to_row(host, sim_time(seconds));
     phase.dispatch_s = seconds;
     return phase;
+}
+
+// Compute ends no sooner than copies that take so long and begin with it.
+void take_at_least(double seconds, PhaseCost& phase) {
+    const double wait = seconds - to_seconds(phase.device_time()).value;
+    if (wait <= 0) return;
+    auto& compute = phase.matrix.row(CostStream::Compute);
+    for (const CostStream other : {CostStream::Comm, CostStream::Shard})
+        compute = max_rows(compute, phase.matrix.row(other));
+    compute = add_to_row(compute, sim_time(wait));
+    phase.offload_wait_s += wait;
 }
 
 }  // namespace
@@ -258,7 +274,13 @@ StageCostSet PlanCost::make_stage(int s, const ShapeCost& shape,
                               2.0 * (c.dense_parameters + c.expert_parameters) *
                                   bytes_per_element(plan_.precision.parameters))
                     .seconds;
-    c.offload_s = node.pcie_bandwidth.value > 0 ? saved / node.pcie_bandwidth.value : 0;
+    if (plan_.offload_activations && node.pcie_bandwidth.value > 0) {
+        const auto last = static_cast<std::size_t>(segments.back().layer_class);
+        const double last_saved = saved_bytes(shape.works[last], segments.back().recompute);
+        c.offload_s = last_saved / node.pcie_bandwidth.value;
+        for (PhaseCost* phase : {&c.forward, &c.backward, &c.backward_input})
+            take_at_least((saved - last_saved) / node.pcie_bandwidth.value, *phase);
+    }
 
     const bool by_method = plan_.zero_stage == 0 && plan_.gradient_sync != "all-reduce";
     if (by_method) synchronise_by_method(c, group);
@@ -350,27 +372,35 @@ void PlanCost::synchronise_by_method(StageCostSet& c, int node_group) const {
     request.replicas = plan_.mesh.dp * plan_.mesh.cp;
     request.microbatches = static_cast<int>(plan_.microbatches);
     request.matrix_dim = environment_.graph.hidden;
-    const auto method = gradient_sync_cost(plan_.gradient_sync, request);
+    const auto method = gradient_sync_cost(plan_.gradient_sync, request, plan_.gradient_sync_options);
     TW_CHECK_MSG(method.has_value(), "check_plan accepts the method");
     const GroupPlacement replicas = placement_.group({Axis::Dp, Axis::Cp});
+    const NodeType& node = environment_.node_group(node_group).type;
+    const double port = replicas.nodes > 1 ? node.network_per_device().value : node.link_bandwidth.value;
+    const SyncInfo info = (*find_gradient_sync(plan_.gradient_sync))->info();
+    const bool all_at_once = info.semantics == Semantics::Synchronous;
     for (const SyncCollective& collective : method->collectives) {
         const TransferCost once = transfer(Axis::Dp, collective.kind, collective.bytes, replicas, node_group);
-        TransferCost& total =
-            collective.moment == SyncMoment::AfterOptimizer ? c.parameter_gather : c.gradient_sync;
-        total.seconds += once.seconds * collective.times;
+        // What all workers send at once takes its turns at a server's port.
+        const double turns = all_at_once && port > 0 ? collective.server_bytes / port : 0;
+        TransferCost& total = collective.moment == SyncMoment::AfterBackward ? c.gradient_sync
+                              : info.semantics == Semantics::LocalSteps      ? c.average
+                                                                             : c.parameter_gather;
+        total.seconds += std::max(once.seconds, turns) * collective.times;
         total.sigma_s += once.sigma_s * collective.times;
         total.bytes += once.bytes * collective.times;
         total.source = once.source;
         total.algorithm = once.algorithm;
         total.out_of_range |= once.out_of_range;
     }
-    // Everything that passes one server's port takes its turn there.
-    const NodeType& node = environment_.node_group(node_group).type;
-    const double port = replicas.nodes > 1 ? node.network_per_device().value : node.link_bandwidth.value;
-    if (port > 0) c.gradient_sync.seconds = std::max(c.gradient_sync.seconds, method->server_bytes / port);
-    c.optimizer_s +=
+    c.sync.wire_bytes = method->wire_bytes;
+    c.sync.server_bytes = method->server_bytes;
+    c.sync.server_s = port > 0 ? method->server_bytes / port : 0;
+    c.sync.memory_bytes = method->memory_bytes;
+    c.sync.kernel_bytes = method->kernel_bytes;
+    c.sync.kernel_s =
         memory_kernel(environment_.profile(node_group), MemoryOpKind::Copy, method->kernel_bytes).seconds;
-    c.sync_memory_bytes = method->memory_bytes;
+    c.optimizer_s += c.sync.kernel_s;
 }
 
 std::vector<double> PlanCost::parameters() const {

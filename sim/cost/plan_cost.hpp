@@ -26,6 +26,16 @@ struct TransferCost {
     bool out_of_range = false;
 };
 
+// What a synchronisation other than all-reduce and ZeRO costs one rank of a stage, each time that gradients
+// are synchronised (plan/gradient_sync); of local steps, its share of a step.
+struct SyncTraffic {
+    double wire_bytes = 0;                  // sent by the rank
+    double server_bytes = 0;                // through one server's port, of all workers, the busier direction
+    double server_s = 0;                    // of that port
+    double memory_bytes = 0;                // error feedback, buffers
+    double kernel_bytes = 0, kernel_s = 0;  // to compress and decompress; in optimizer_s
+};
+
 struct StageCostSet {
     PhaseCost forward, backward, backward_input, backward_weight;
     double dense_parameters = 0, expert_parameters = 0;  // held by one rank
@@ -34,12 +44,17 @@ struct StageCostSet {
     TransferCost gradient_sync;                          // all of the stage's gradients, once
     TransferCost parameter_gather;                       // ZeRO-1/2
     double gather_pieces = 1;                            // collectives that it is made of
-    double sync_memory_bytes =
-        0;  // of a synchronisation other than all-reduce and ZeRO: error feedback, buffers
+    SyncTraffic sync;
+    TransferCost average;          // local SGD: of the parameters, behind the update; a step's share
     TransferCost send_activation;  // to the next stage
     TransferCost send_gradient;    // to the previous stage
     double stash_s = 0;            // copy of the weights (PipeDream)
-    double offload_s = 0;          // activations of one microbatch over PCIe, one way
+    // Activations that are offloaded cross PCIe layer by layer: each layer's beside the next layer's forward,
+    // and before its backward beside that of the layer behind it, two layers' buffers in turn (Transformer
+    // Engine, cpu_offload.py: AsyncDoubleBufferGroupOffloadHandler, which Megatron-LM's
+    // --cpu-offloading-num-layers uses). A forward or backward takes no less than the copies beside it
+    // (PhaseCost::offload_wait_s); this is the copy of the last layer, which stands beside none.
+    double offload_s = 0;
 };
 
 class PlanCost {
@@ -76,6 +91,13 @@ class PlanCost {
     };
     // `schedule` is the one the key belongs to: it says into how many chunks a last backward is cut.
     [[nodiscard]] InstructionCost cost(const DurationKey& key, const std::vector<int>& chunks) const;
+    // The least that a step takes of asynchronous parameter servers. A worker waits for nobody but the
+    // server, so its own step takes what it computes, pushes and pulls alone (Dean et al. 2012, section 4.1).
+    // Each of n workers makes a step in a period, and all of their bytes pass the servers' ports: the period
+    // is at least the time that one port needs for them. The step time is the larger of the two, the bound of
+    // a closed network of queues (Denning and Buzen 1978, section 5); how long pushes that meet at a port
+    // wait for each other below that bound is not modelled. 0 of any other synchronisation.
+    [[nodiscard]] SimTime least_period(const Schedule& schedule) const;
     [[nodiscard]] CostTable table(const Schedule& schedule, const CompiledSchedule& compiled) const;
 
   private:

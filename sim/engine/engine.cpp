@@ -135,6 +135,7 @@ StepTimes run_engine(const CompiledSchedule& c, const CostTable& costs, EngineWo
     } else if (c.boundary == StepBoundary::Barrier) {
         result.steady = true;
     }
+    result.period = std::max(result.period, costs.least_period);
     return result;
 }
 

@@ -19,6 +19,9 @@ struct CostTable {
     // than h + host_path, and leaves the host free at h + dispatch (max-plus form of a StageProgram,
     // sim/cost/max_plus.hpp).
     std::vector<SimTime> dispatch, host_path;
+    // No steady period is shorter: what all replicas of a plan share serves each of them once in it
+    // (PlanCost::least_period).
+    SimTime least_period = 0;
 
     explicit CostTable(const CompiledSchedule& compiled)
         : duration(static_cast<std::size_t>(compiled.ranks) * static_cast<std::size_t>(compiled.classes + 1),

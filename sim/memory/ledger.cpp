@@ -30,7 +30,7 @@ RankParameters rank_parameters(const ParallelPlan& plan, const PlanCost& costs,
         if (rank < first || rank >= first + replicas) continue;
         p.dense += costs.stage(s).dense_parameters;
         p.expert += costs.stage(s).expert_parameters;
-        p.sync_buffers += costs.stage(s).sync_memory_bytes;
+        p.sync_buffers += costs.stage(s).sync.memory_bytes;
     }
     return p;
 }
@@ -70,6 +70,32 @@ StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, 
     f.held_for_weight = std::min(f.held_for_weight, f.activations);
     f.transient_backward_input = f.transient_backward_input_beside = f.transient_backward;
     return f;
+}
+
+void offload_layers(const LayerGraph& graph, const StageSpec& stage, const ShapeCost& shape,
+                    StageFootprint& footprint) {
+    double window = 0, forward = 0, backward = 0, before = 0;  // before: of the layer in front
+    const auto layer = [&](const LayerWork& work, RecomputeMode recompute) {
+        const double own = saved_bytes(work, recompute);
+        const double held = own + before;
+        window = std::max(window, held);
+        forward = std::max(forward, held + work.transient_forward_bytes);
+        backward =
+            std::max(backward, held + work.transient_backward_bytes + recomputed_bytes(work, recompute));
+        before = own;
+    };
+    for (const StageSegment& segment : stage_segments(graph, stage)) {
+        const LayerWork& work = shape.works[static_cast<std::size_t>(segment.layer_class)];
+        for (int i = 0; i < std::min(segment.count, 2); ++i)  // the others are as the second
+            layer(work, segment.recompute);
+    }
+    if (window >= footprint.activations) return;
+    footprint.activations = window;
+    footprint.transient_forward = forward - window;
+    footprint.transient_backward = backward - window;
+    // The first half of a split backward leaves what weight gradients need, layer by layer, on the device.
+    footprint.transient_backward_input = footprint.transient_backward_input_beside =
+        backward - window + footprint.held_for_weight;
 }
 
 double transient_bytes(Opcode opcode, const StageFootprint& stage, const StageFootprint& stage2, bool owes,
@@ -132,8 +158,12 @@ DynamicPeak dynamic_peak(const RankMemoryProfile& profile, const std::vector<Sta
 static StageFootprint footprint_of(const Environment& environment, const ParallelPlan& plan,
                                    const PlanCost& costs, int s) {
     const ShapeCost& shape = costs.shape(s);
-    if (shape.executor) return executor_footprint(environment.graph, plan, s, shape);
-    return stage_footprint(environment.graph, plan.stages[static_cast<std::size_t>(s)], shape);
+    const StageSpec& stage = plan.stages[static_cast<std::size_t>(s)];
+    StageFootprint f = shape.executor ? executor_footprint(environment.graph, plan, s, shape)
+                                      : stage_footprint(environment.graph, stage, shape);
+    f.all_activations = f.activations;
+    if (plan.offload_activations) offload_layers(environment.graph, stage, shape, f);
+    return f;
 }
 
 Footprints footprints(const Environment& environment, const ParallelPlan& plan, const PlanCost& costs) {
@@ -190,7 +220,7 @@ MemoryBase base_of(const Environment& environment, const ParallelPlan& plan, con
         f.weight_stash = peak.weight_stash;
         for (std::size_t k = 0; k < profiles[r].offloaded.size(); ++k)
             f.offloaded_activations +=
-                profiles[r].offloaded[k] * footprint.stages[profiles[r].stages[k]].activations;
+                profiles[r].offloaded[k] * footprint.stages[profiles[r].stages[k]].all_activations;
         for (const std::uint16_t s : profiles[r].stages) {
             f.loose = std::max(f.loose, footprint.stages[s].loose);
             const HardwareProfile& profile = environment.profile(plan.stages[s].node_group);
@@ -226,7 +256,7 @@ std::vector<double> most_activations(const Environment& environment, const Paral
     std::vector<double> activations(base.ranks.size(), 0), beside(base.ranks.size(), 0);
     for (std::size_t s = 0; s < footprint.stages.size(); ++s) {
         const std::size_t r = rank_of_stage[s];
-        activations[r] += footprint.stages[s].activations;
+        activations[r] += footprint.stages[s].all_activations;
         beside[r] = std::max(beside[r], transient(footprint.stages[s]));
     }
     std::vector<double> most;

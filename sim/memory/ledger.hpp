@@ -18,7 +18,8 @@ namespace tw {
 
 // Per virtual stage and microbatch, bytes on one rank.
 struct StageFootprint {
-    double activations = 0;         // saved from forward to backward
+    double activations = 0;         // saved from forward to backward, on the device
+    double all_activations = 0;     // of these and those that are offloaded
     double held_for_weight = 0;     // of these, until BackwardWeight
     double transient_forward = 0;   // beyond the saved ones while the forward runs
     double transient_backward = 0;  // recomputed activations of one layer, logits' gradient, temporaries
@@ -37,6 +38,11 @@ struct StageFootprint {
 };
 
 StageFootprint stage_footprint(const LayerGraph& graph, const StageSpec& stage, const ShapeCost& shape);
+// The same with offloaded activations: a microbatch holds those of two neighbouring layers, of the one at
+// work and of the one that leaves behind it or comes for the next (PlanCost, StageCostSet::offload_s), at
+// most; all of them are on the host between forward and backward.
+void offload_layers(const LayerGraph& graph, const StageSpec& stage, const ShapeCost& shape,
+                    StageFootprint& footprint);
 
 struct Footprints {
     std::vector<StageFootprint> stages;

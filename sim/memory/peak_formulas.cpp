@@ -139,7 +139,10 @@ std::string activations_formula(const LayerGraph& graph, const ParallelPlan& pla
     for (std::size_t k = 0; k < own; ++k) {
         const StageFootprint& f = stages[profile.stages[k]];
         if (counts[k] == 0 || f.activations <= 0) continue;
-        std::string words = StageWords(graph, plan, costs, profile.stages[k]).held(f.activations);
+        std::string words = f.activations < f.all_activations
+                                ? fmt::format("two layers {}, of {} on the host", format_bytes(f.activations),
+                                              format_bytes(f.all_activations))
+                                : StageWords(graph, plan, costs, profile.stages[k]).held(f.activations);
         const auto same =
             std::find_if(held.begin(), held.end(), [&](const auto& h) { return h.first == words; });
         if (same == held.end()) {
@@ -164,6 +167,7 @@ std::string activations_formula(const LayerGraph& graph, const ParallelPlan& pla
 
 std::string temporaries_formula(const LayerGraph& graph, const ParallelPlan& plan, const PlanCost& costs,
                                 const MemorySnapshot& snapshot) {
+    if (plan.offload_activations) return "one layer at work, beside what two layers hold";
     if (costs.shape(0).executor) return "one layer at work, with what is gathered for it and sent from it";
     const auto words = [&](int stage, bool backward) {
         return StageWords(graph, plan, costs, stage).at_work(backward);

@@ -28,8 +28,9 @@ template <class Drop>
 SimTime period_without(const LoweredSchedule& lowered, CostTable table, Drop&& drop) {
     for (int r = 0; r < lowered.compiled.ranks; ++r) {
         for (std::size_t k = 0; k < lowered.schedule.duration_classes.size(); ++k) {
-            if (drop(lowered.schedule.duration_classes[k]))
-                table.duration[lowered.compiled.slot_of(r, static_cast<int>(k))] = 0;
+            if (!drop(lowered.schedule.duration_classes[k])) continue;
+            if (lowered.schedule.duration_classes[k].opcode == Opcode::ReduceScatter) table.least_period = 0;
+            table.duration[lowered.compiled.slot_of(r, static_cast<int>(k))] = 0;
         }
     }
     if (!table.dispatch.empty()) {
@@ -52,6 +53,8 @@ void add_communication(SimulationReport& report, std::string kind, double total,
 struct RankTotals {
     double forward = 0, backward = 0, recompute = 0, optimizer = 0;
     double slowed = 0, stash = 0;
+    double average = 0;     // of parameters, behind the update (local SGD)
+    double offload = 0;     // passes wait for activations on their way
     double on_compute = 0;  // collectives of the stage's gradients and parameters that run where it computes
     PhaseCost::Communication tp, cp, ep, dp;
     double exposed_overlap = 0;
@@ -59,7 +62,7 @@ struct RankTotals {
     std::string_view transfer_algorithm, sync_algorithm;
     // Of the compute stream, but for the collectives that compute waits for.
     [[nodiscard]] double kernels() const {
-        return forward + backward + recompute + optimizer + slowed + stash + on_compute;
+        return forward + backward + recompute + optimizer + slowed + stash + average + offload + on_compute;
     }
 };
 
@@ -143,6 +146,7 @@ std::vector<RankTotals> rank_totals(const PlanCost& costs, const Schedule& sched
                 t.cp.add(p.cp, times);
                 t.ep.add(p.ep, times);
                 t.dp.add(p.dp, times);
+                t.offload += times * p.offload_wait_s;
                 t.exposed_overlap += times * p.exposed_overlap_s();
             };
             const auto add_backward = [&](const PhaseCost& p, double times) {
@@ -154,6 +158,7 @@ std::vector<RankTotals> rank_totals(const PlanCost& costs, const Schedule& sched
             t.optimizer += n.updates * c.optimizer_s;
             t.slowed += n.later_chunks * c.gradient_sync.taken_s / chunks[s];
             t.stash += n.stashes * c.stash_s;
+            t.average += n.updates * c.average.seconds;
             add_phase(c.forward, n.forward);
             add_backward(c.backward, n.backward);
             add_backward(c.backward_input, n.backward_input);
@@ -165,7 +170,10 @@ std::vector<RankTotals> rank_totals(const PlanCost& costs, const Schedule& sched
             }
             t.sync_s += n.reductions * c.gradient_sync.seconds + n.gathers * c.parameter_gather.seconds;
             t.sync_bytes += n.reductions * c.gradient_sync.bytes + n.gathers * c.parameter_gather.bytes;
+            t.sync_s += n.updates * c.average.seconds;
+            t.sync_bytes += n.updates * c.average.bytes;
             if (c.gradient_sync.seconds > 0) t.sync_algorithm = c.gradient_sync.algorithm;
+            if (c.average.seconds > 0) t.sync_algorithm = c.average.algorithm;
         }
     }
     return ranks;
@@ -263,10 +271,11 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
             idle -= taken;
             return taken;
         };
-        b.exposed_dp = exposed(t.dp) + t.on_compute + take(std::max(0.0, exposed_dp - t.on_compute));
+        b.exposed_dp =
+            exposed(t.dp) + t.average + t.on_compute + take(std::max(0.0, exposed_dp - t.on_compute));
         b.host = take(host_s);
         b.exposed_pp = take(exposed_pp);
-        b.exposed_offload = take(exposed_offload);
+        b.exposed_offload = t.offload + take(exposed_offload);
         b.bubble = idle;
         report.ranks.push_back(rank);
     }
@@ -297,6 +306,7 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
                       totals[syncs].dp.total_s > totals[syncs].sync_s ? totals[syncs].dp.algorithm
                                                                       : totals[syncs].sync_algorithm);
 
+    report.gradient_sync = gradient_sync_report(plan, costs, schedule);
     report.memory = memory_ledger(environment, plan, costs, lowered);
     bool fits_devices = true;
     for (const StageMemory& m : report.memory) {

@@ -10,6 +10,7 @@
 #include "plan/parallel_plan.hpp"
 #include "plan/trace/trace.hpp"
 #include "sim/cost/phase_cost.hpp"
+#include "sim/report/gradient_sync_report.hpp"
 
 namespace tw {
 
@@ -96,6 +97,7 @@ struct SimulationReport {
     std::vector<RankReport> ranks;
     std::vector<StageMemory> memory;
     std::vector<CommunicationReport> communication;
+    GradientSyncReport gradient_sync;  // of a synchronisation that does not simply sum
     // "rank 0: 0F0 12.1 ms", compressed runs; filled where asked for.
     std::vector<std::string> critical_path;
     // Rows of the embedding: the model's own, and padded for tensor parallelism; 0: no vocabulary.

@@ -102,6 +102,8 @@ void add_members(Json& json, const SimulationReport& report) {
     json["communication"] = Json::array();
     for (const CommunicationReport& c : report.communication)
         json["communication"].push_back(communication_to_json(c));
+    if (!report.gradient_sync.method.empty())
+        json["gradient_sync"] = gradient_sync_to_json(report.gradient_sync);
     if (!report.critical_path.empty()) json["critical_path"] = report.critical_path;
     json["warnings"] = report.warnings;
 }

@@ -353,6 +353,9 @@ std::string report_text(const SimulationReport& report, const ReportTextOptions&
     out += ranks_text(report, options);
     out += memory_text(report, options);
     out += communication_text(report, options);
+    if (!report.gradient_sync.method.empty())
+        out += heading("Gradient synchronisation", options) +
+               gradient_sync_lines(report.gradient_sync, report.step_time_s);
     out += path_text(report, options);
     if (options.timeline && !report.trace.ranks.empty()) {
         AsciiTimelineOptions timeline;

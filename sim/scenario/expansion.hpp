@@ -42,6 +42,14 @@ class Expansion {
     [[nodiscard]] int alike(int program) const {
         return alike_[static_cast<std::size_t>(program / pipeline_ranks_ / simulated_members_)];
     }
+    [[nodiscard]] int data_replicas() const { return static_cast<int>(data_.size()); }
+    // The i-th of the simulated data replicas alone.
+    [[nodiscard]] Expansion only(int i) const {
+        Expansion one = *this;
+        one.data_ = {data_[static_cast<std::size_t>(i)]};
+        one.alike_ = {alike_[static_cast<std::size_t>(i)]};
+        return one;
+    }
     [[nodiscard]] std::string describe() const;
 
   private:

@@ -46,6 +46,7 @@ class FlowBuilder {
           nics_(nics),
           expansion_(expansion),
           placement_(place_plan(cluster_, plan)),
+          servers_(plan.gradient_sync.starts_with("ps-")),
           chunks_(backward_chunks(schedule)),
           flows_(compiled, shared_capacities()),
           members_on_(topology.capacities().size(), 0) {
@@ -196,6 +197,10 @@ class FlowBuilder {
         for (int r = program; r < compiled_.ranks; r += stride)
             ranks.push_back(expansion_.rank_of(r));
         const bool network = replicas_.nodes > 1;
+        if (servers_) {  // messages, each through its own rank's port
+            add_collective(slot, ranks, network, bytes);
+            return;
+        }
         add_collective(slot, ranks, network,
                        bus_factor(kind, replicas_.size) * bytes / (network ? replicas_.per_node : 1));
     }
@@ -225,6 +230,7 @@ class FlowBuilder {
     const NicTable& nics_;
     const Expansion& expansion_;
     RankPlacement placement_;
+    bool servers_;
     GroupPlacement replicas_;
     std::vector<int> chunks_;
     FlowTable flows_;

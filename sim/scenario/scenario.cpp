@@ -11,7 +11,9 @@
 #include <fmt/format.h>
 
 #include "plan/check_plan.hpp"
+#include "plan/gradient_sync/gradient_sync.hpp"
 #include "sim/cost/shape_cost.hpp"
+#include "sim/scenario/asynchronous.hpp"
 #include "sim/scenario/durations.hpp"
 #include "sim/scenario/plan_flows.hpp"
 #include "sim/scenario/slow_network.hpp"
@@ -41,10 +43,29 @@ struct Machines {
     std::vector<SimTime> busy, waits;  // by program and member, sums over the measured steps
     int measured = 1;
     EventCounts counts;
+    // No step is shorter.
+    void at_least(double least_s) {
+        for (double& step : step_s)
+            step = std::max(step, least_s);
+        mean_step_s = std::max(mean_step_s, least_s);
+    }
     [[nodiscard]] double mean(const std::vector<SimTime>& sums, std::size_t i) const {
         return seconds(sums[i]) / measured;
     }
 };
+
+// Programs that were simulated together, and how long a step of theirs took.
+struct Part {
+    Expansion expansion;
+    Machines machines;
+    double step_s = 0;
+};
+
+// Do replicas wait for no other one?
+bool steps_apart(const ParallelPlan& plan) {
+    const auto sync = find_gradient_sync(plan.gradient_sync);
+    return sync && (*sync)->info().semantics == Semantics::Asynchronous;
+}
 
 // Steps before the period settles: one behind a barrier, as deep as the pipeline where ranks go on by
 // themselves.
@@ -233,7 +254,9 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
         seconds(run_engine(schedule, alone, prepared->costs->table(schedule, alone), workspace).period);
     const Expansion one(plan, placement, schedule.ranks(),
                         std::vector<int>(static_cast<std::size_t>(world), 0), false, false);
-    const Machines clean = run(alone, one, healthy_ranks, healthy_nics, healthy, 1);
+    const double least_s = seconds(prepared->costs->least_period(schedule));
+    Machines clean = run(alone, one, healthy_ranks, healthy_nics, healthy, 1);
+    clean.at_least(least_s);
     result.clean_step_s = clean.mean_step_s;
 
     const Expansion expansion(plan, placement, schedule.ranks(), conditions_of(ranks, nics),
@@ -249,8 +272,10 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
                      "scenario",
                      "at most " + std::to_string(kMaxInstructions) + "; fewer microbatches, or no all_ranks"};
     }
-    if (expansion.replication().count() > 1) {
-        auto compiled = compile_schedule(schedule, expansion.replication());
+    const bool apart = steps_apart(plan) && expansion.data_replicas() > 1;
+    const Replication together = apart ? expansion.only(0).replication() : expansion.replication();
+    if (together.count() > 1) {
+        auto compiled = compile_schedule(schedule, together);
         if (!compiled) return compiled.errors();
         expanded = std::move(*compiled);
     }
@@ -269,36 +294,62 @@ Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const Paral
         return length.errors();
     const bool healthy_too = ranks.healthy() && scenario.slow_nics.empty() && scenario.dead_nics.empty() &&
                              !scenario.jitter.any() && !scenario.all_ranks && scenario.steps == 1;
-    const Machines real =
-        healthy_too ? clean : run(compiled, expansion, ranks, nics, scenario, scenario.steps);
-
-    result.step_s = real.step_s;
-    result.mean_step_s = real.mean_step_s;
-    result.max_step_s = *std::max_element(real.step_s.begin(), real.step_s.end());
+    std::vector<Part> parts;
+    if (apart) {
+        const int bound = plan.gradient_sync_options.staleness;
+        std::vector<std::vector<double>> own;
+        std::vector<int> alike;
+        for (int i = 0; i < expansion.data_replicas(); ++i) {
+            Part part{expansion.only(i), {}, 0};
+            part.machines = run(compiled, part.expansion, ranks, nics, scenario, scenario.steps);
+            own.push_back(part.machines.step_s);
+            alike.push_back(part.expansion.alike(0));
+            part.machines.at_least(least_s);
+            part.step_s = part.machines.mean_step_s;
+            parts.push_back(std::move(part));
+        }
+        result.step_s = asynchronous_steps(own, alike, bound, least_s);
+        result.mean_step_s = std::accumulate(result.step_s.begin(), result.step_s.end(), 0.0) /
+                             static_cast<double>(result.step_s.size());
+        for (Part& part : parts)  // within a bound the fast ones wait
+            part.step_s = bound < 0 ? part.step_s : result.mean_step_s;
+    } else {
+        Machines real = healthy_too ? clean : run(compiled, expansion, ranks, nics, scenario, scenario.steps);
+        real.at_least(least_s);
+        result.step_s = real.step_s;
+        result.mean_step_s = real.mean_step_s;
+        parts.push_back({expansion, std::move(real), result.mean_step_s});
+    }
+    result.max_step_s = *std::max_element(result.step_s.begin(), result.step_s.end());
     result.slowdown = result.mean_step_s / result.clean_step_s;
     result.symmetry = expansion.describe();
     result.programs = expansion.programs();
-    result.events = real.counts.events();
-    result.slowed_share = real.counts.flows > 0 ? static_cast<double>(real.counts.slowed) /
-                                                      static_cast<double>(real.counts.flows)
-                                                : 0;
-    const auto members = real.busy.size() / static_cast<std::size_t>(compiled.ranks);
     const auto clean_members = clean.busy.size() / static_cast<std::size_t>(alone.ranks);
-    for (std::size_t i = 0; i < real.busy.size(); ++i) {
-        const int program = static_cast<int>(i / members);
-        const std::size_t reference =
-            static_cast<std::size_t>(program % compiled.pipeline_ranks) * clean_members;
-        ScenarioRank rank;
-        rank.rank = expansion.member_of(program, static_cast<int>(i % members));
-        rank.pipeline_rank = program % compiled.pipeline_ranks;
-        rank.alike = expansion.alike(program);
-        rank.busy_s = real.mean(real.busy, i);
-        rank.idle_s = result.mean_step_s - rank.busy_s;
-        rank.wait_s = real.mean(real.waits, i);
-        rank.excess_wait_s = rank.wait_s - clean.mean(clean.waits, reference);
-        rank.excess_idle_s = rank.idle_s - (result.clean_step_s - clean.mean(clean.busy, reference));
-        result.ranks.push_back(rank);
+    EventCounts counts;
+    for (const Part& part : parts) {
+        const Machines& real = part.machines;
+        counts.flows += real.counts.flows;
+        counts.slowed += real.counts.slowed;
+        result.events += real.counts.events();
+        const auto members = real.busy.size() / static_cast<std::size_t>(compiled.ranks);
+        for (std::size_t i = 0; i < real.busy.size(); ++i) {
+            const int program = static_cast<int>(i / members);
+            const std::size_t reference =
+                static_cast<std::size_t>(program % compiled.pipeline_ranks) * clean_members;
+            ScenarioRank rank;
+            rank.rank = part.expansion.member_of(program, static_cast<int>(i % members));
+            rank.pipeline_rank = program % compiled.pipeline_ranks;
+            rank.alike = part.expansion.alike(program);
+            rank.busy_s = real.mean(real.busy, i);
+            rank.idle_s = part.step_s - rank.busy_s;
+            rank.wait_s = real.mean(real.waits, i);
+            rank.excess_wait_s = rank.wait_s - clean.mean(clean.waits, reference);
+            rank.excess_idle_s = rank.idle_s - (result.clean_step_s - clean.mean(clean.busy, reference));
+            result.ranks.push_back(rank);
+        }
     }
+    result.slowed_share =
+        counts.flows > 0 ? static_cast<double>(counts.slowed) / static_cast<double>(counts.flows) : 0;
     std::sort(result.ranks.begin(), result.ranks.end(),
               [](const ScenarioRank& a, const ScenarioRank& b) { return a.rank < b.rank; });
     name_straggler(result);

@@ -60,7 +60,7 @@ struct ScenarioRank {
     int pipeline_rank = 0;
     int alike = 1;      // data replicas that fare as its own does, itself included: one was simulated
     double busy_s = 0;  // its own compute and optimizer
-    double idle_s = 0;  // of the step, otherwise
+    double idle_s = 0;  // of the step, otherwise; of its own step where replicas do not wait for each other
     double wait_s = 0;  // ready before the last of its group at collectives, tensor-parallel ones included
     double excess_wait_s = 0;  // wait_s less what the same pipeline rank waits in the clean run
     double excess_idle_s = 0;  // likewise
@@ -82,6 +82,10 @@ struct ScenarioResult {
     double slowed_share = 0;  // of the flows, that had less than their rate for a while
 };
 
+// Synchronous replicas wait for the slowest in every step. Those of asynchronous parameter servers are run
+// one by one and wait for the servers alone: the step is the one of their mean rate (asynchronous.hpp).
+// Replicas of local SGD are taken to meet in every step, which is right where the same ones stay the slowest.
+//
 // Checks plan and scenario first: all violations at once. Deterministic.
 Result<ScenarioResult> simulate_scenario(const Simulator& simulator, const ParallelPlan& plan,
                                          const Scenario& scenario);

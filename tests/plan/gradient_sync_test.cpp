@@ -6,7 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/gradient_sync/schedule_staleness.hpp"
 #include "plan/gradient_sync/staleness.hpp"
+#include "plan/schedule/generator.hpp"
+#include "plan/schedule/lower.hpp"
 
 namespace tw {
 namespace {
@@ -52,8 +55,6 @@ TEST(GradientSync, WireBytesAreThoseOfItsCollectives) {
         double sum = 0;
         for (const SyncCollective& c : cost.collectives)
             sum += c.times * rank_wire_bytes(c.kind, c.bytes, request.replicas);
-        if (name == "ps-sync" || name == "ps-async")
-            sum /= 2;  // the pull is sent by a server; same precision here
         EXPECT_DOUBLE_EQ(cost.wire_bytes, sum) << name;
         EXPECT_GT(cost.wire_bytes, 0) << name;
 
@@ -110,14 +111,43 @@ TEST(GradientSync, ZeroRefusesStageNoneAndAllReduceRefusesShards) {
 }
 
 TEST(GradientSync, ServerPortCarriesAllWorkers) {
+    SyncRequest request = request_for("ps-sync");
+    request.parameter = Precision::Fp32;  // twice the gradients
     SyncOptions options;
     options.servers = 2;
-    const SyncCost cost = cost_of("ps-sync", request_for("ps-sync"), options);
-    EXPECT_DOUBLE_EQ(cost.server_bytes, 8 * 2e9 / 2);
+    const SyncCost cost = cost_of("ps-sync", request, options);
+    EXPECT_DOUBLE_EQ(cost.wire_bytes, 2e9);  // the pull is sent by a server
+    ASSERT_EQ(cost.collectives.size(), 2U);
+    EXPECT_DOUBLE_EQ(cost.collectives[0].server_bytes, 8 * 2e9 / 2);
+    EXPECT_DOUBLE_EQ(cost.collectives[1].server_bytes, 8 * 4e9 / 2);
+    EXPECT_DOUBLE_EQ(cost.server_bytes, 8 * 4e9 / 2);
     EXPECT_EQ(cost.max_staleness, 0);
+    // A shard on every worker: its own share stays, and one port carries pushes and pulls.
+    const SyncCost shards = cost_of("ps-sync", request);
+    EXPECT_DOUBLE_EQ(shards.collectives[0].bytes, 7.0 / 8 * 2e9);
+    EXPECT_DOUBLE_EQ(shards.collectives[0].server_bytes, 7.0 / 8 * 2e9);
+    EXPECT_DOUBLE_EQ(shards.server_bytes, 7.0 / 8 * 6e9);
+    EXPECT_DOUBLE_EQ(shards.wire_bytes, 7.0 / 8 * 6e9);
     EXPECT_TRUE(std::isinf(cost_of("ps-async", request_for("ps-async"), options).max_staleness));
     options.staleness = 3;
     EXPECT_EQ(cost_of("ps-async", request_for("ps-async"), options).max_staleness, 21);
+    options.servers = -1;
+    EXPECT_EQ(gradient_sync_cost("ps-sync", request, options).error().context, "servers");
+}
+
+// Every option is one of some method's, and those of the others are refused by name.
+TEST(GradientSync, OptionsBelongToMethods) {
+    for_each_sync_option([](std::string_view name, auto /*member*/) {
+        int users = 0;
+        for (const GradientSync* method : gradient_syncs())
+            users += why_not_an_option(*method, name) ? 0 : 1;
+        EXPECT_GT(users, 0) << name;
+    });
+    const auto reason = why_not_an_option(**find_gradient_sync("top-k"), "servers");
+    ASSERT_TRUE(reason);
+    EXPECT_EQ(reason->message, "gradient sync top-k does not use 'servers'");
+    EXPECT_EQ(reason->hint, "its options: density");
+    EXPECT_EQ(why_not_an_option(**find_gradient_sync("all-reduce"), "density")->hint, "it has no options");
 }
 
 TEST(GradientSync, LocalStepsAmortise) {
@@ -202,6 +232,34 @@ TEST(Staleness, BoundIsKept) {
         EXPECT_LT(d.mean(), 7);
         mean = d.mean();
     }
+}
+
+TEST(Staleness, Quantiles) {
+    EXPECT_EQ(parameter_server_staleness(2, -1).quantile(0.5), 0);  // 1/2, 1/4, 1/8, ...
+    EXPECT_EQ(parameter_server_staleness(2, -1).quantile(0.75), 1);
+    EXPECT_EQ(parameter_server_staleness(2, -1).quantile(0.95), 4);
+    EXPECT_EQ(parameter_server_staleness(8, 0).quantile(0.95), 0);
+    EXPECT_EQ(parameter_server_staleness(8, 2).quantile(1), 14);
+}
+
+// What the instructions of a schedule name is what the papers say.
+TEST(Staleness, OfSchedulesByTheirWeightVersions) {
+    const auto of = [](const char* name, int stages) {
+        ScheduleShape shape;
+        shape.ranks = stages;
+        shape.microbatches = 8;
+        const auto order = generate_order(name, shape);
+        EXPECT_TRUE(order) << (order ? "" : to_string(order.errors()));
+        return schedule_staleness(lower(*order, name, {}));
+    };
+    for (const int stages : {2, 4, 5}) {
+        const std::vector<int> stale = of("pipedream", stages);
+        ASSERT_EQ(std::ssize(stale), stages);
+        for (int s = 0; s < stages; ++s)
+            EXPECT_EQ(stale[static_cast<std::size_t>(s)], pipedream_staleness(s, stages, false)) << s;
+    }
+    EXPECT_EQ(of("pipedream-2bw", 4), (std::vector<int>{1, 1, 1, 1}));
+    EXPECT_EQ(of("1f1b", 4), (std::vector<int>{0, 0, 0, 0}));
 }
 
 TEST(Staleness, PipeDreamStages) {

@@ -34,7 +34,9 @@ PlanDocument make_document() {
 
 // What a rule calls a knob is found in the document, wherever it stands there.
 TEST(PlanJson, EveryKeyOfARuleHasItsPlace) {
-    const Json json = plan_document_to_json(make_document());
+    PlanDocument document = make_document();
+    document.plan.gradient_sync_options.servers = 4;  // written where it says something
+    const Json json = plan_document_to_json(document);
     for (int knob = 0; knob <= static_cast<int>(PlanKnob::Cluster); ++knob) {
         const std::string key(user_key(static_cast<PlanKnob>(knob), TargetFramework::Trainwright));
         const std::string pointer = document_pointer(key);
@@ -112,6 +114,8 @@ ParallelPlan random_plan(Prng& random, int layers) {
     plan.optimizer = any(random, OptimizerKind::Lamb);
     plan.overlap = {flag(), flag(), flag(), flag()};
     plan.gradient_sync = "local-sgd";
+    if (flag()) plan.gradient_sync_options.local_steps = integer(1, 1000);
+    plan.gradient_sync_options.outer_momentum = flag();
     if (flag()) plan.collectives = {{"tp", "nvls/simple"}, {"dp", "tree"}, {"pp", "/ll128"}};
     plan.bucket_bytes = random.uniform() * 1e9;
     plan.offload_optimizer = random.uniform();
@@ -185,6 +189,40 @@ TEST(PlanJson, CollectivesAreForcedByLegalNames) {
         << to_string(read.errors());
     // Nothing is said where nothing is forced.
     EXPECT_FALSE(plan_to_json(make_document().plan).contains("collectives"));
+}
+
+TEST(PlanJson, OptionsOfGradientSynchronisation) {
+    const LayerGraph graph = std::move(load_model(kModel)->graph);
+    Json json = plan_to_json(make_document().plan);
+    EXPECT_FALSE(json.contains("gradient_sync_options"));
+    json["gradient_sync"] = "ps-async";
+    json["gradient_sync_options"] = {{"servers", 4}, {"staleness", 2}};
+    const auto plan = plan_from_json(json, graph, "/plan");
+    ASSERT_TRUE(plan) << to_string(plan.errors());
+    EXPECT_EQ(plan->gradient_sync_options, (SyncOptions{.servers = 4, .staleness = 2}));
+    EXPECT_EQ(plan_to_json(*plan)["gradient_sync_options"], json["gradient_sync_options"]);
+
+    const auto refused = [&](const char* method, const Json& options) {
+        json["gradient_sync"] = method;
+        json["gradient_sync_options"] = options;
+        const auto read = plan_from_json(json, graph, "/plan");
+        EXPECT_FALSE(read) << method;
+        return read ? Errors{} : read.errors();
+    };
+    // A default too: what is said of another method is a mistake.
+    const Errors other = refused("top-k", {{"servers", 0}, {"density", 0.01}});
+    ASSERT_EQ(other.size(), 1U) << to_string(other);
+    EXPECT_TRUE(has_error(other, "/plan/gradient_sync_options/servers", "top-k does not use 'servers'"));
+    EXPECT_EQ(other[0].hint, "its options: density");
+    EXPECT_TRUE(has_error(refused("zero", {{"density", 0.1}}), "/plan/gradient_sync_options/density",
+                          "gradient sync zero does not use 'density'"));
+    EXPECT_TRUE(
+        has_error(refused("top-k", {{"density", 0}}), "/plan/gradient_sync_options/density", "0 is outside"));
+    EXPECT_TRUE(has_error(refused("ps-sync", {{"servrs", 3}}), "/plan/gradient_sync_options/servrs",
+                          "unknown key 'servrs'"));
+    EXPECT_TRUE(has_error(refused("ps-sync", {{"servers", "3"}}), "/plan/gradient_sync_options/servers",
+                          "expected an integer"));
+    EXPECT_TRUE(has_error(refused("8-bit", 3), "/plan/gradient_sync_options", "expected an object"));
 }
 
 TEST(PlanJson, TheDocumentIsSelfContained) {

@@ -1,6 +1,8 @@
 // Count sketch (Ivkin et al. 2019, SketchedSGD): every rank hashes gradient plus residual into a table of
 // rows x columns fp32 counters; tables add, so they are all-reduced; the largest k entries are read off the
 // sum and their exact values all-reduced. The residual keeps the rest in fp32.
+#include <array>
+
 #include "plan/gradient_sync/method_helpers.hpp"
 
 namespace tw {
@@ -12,6 +14,11 @@ class CountSketchSync final : public GradientSync {
     [[nodiscard]] SyncInfo info() const override {
         return {"count-sketch", "Count sketch", "Ivkin et al. 2019 (SketchedSGD); Charikar et al. 2002",
                 Semantics::Synchronous, false};
+    }
+    [[nodiscard]] std::span<const std::string_view> options() const override {
+        static constexpr std::array<std::string_view, 3> kOptions = {"density", "sketch_rows",
+                                                                     "sketch_width"};
+        return kOptions;
     }
     [[nodiscard]] Errors check(const SyncRequest& request, const SyncOptions& options) const override {
         Errors errors;

@@ -2,6 +2,8 @@
 // numbers overflow, so each rank quantises, exchanges chunks by all-to-all, adds in fp32, quantises again and
 // all-gathers. S = P (1 + 4/block) bytes. Error feedback (Seide et al. 2014) keeps the rounding error in
 // fp32.
+#include <array>
+
 #include "plan/gradient_sync/method_helpers.hpp"
 
 namespace tw {
@@ -13,6 +15,10 @@ class EightBitSync final : public GradientSync {
     [[nodiscard]] SyncInfo info() const override {
         return {"8-bit", "8-bit blocks with scales",
                 "Dettmers 2016; Wang et al. 2023 (ZeRO++); Seide et al. 2014", Semantics::Synchronous, false};
+    }
+    [[nodiscard]] std::span<const std::string_view> options() const override {
+        static constexpr std::array<std::string_view, 1> kOptions = {"block"};
+        return kOptions;
     }
     [[nodiscard]] Errors check(const SyncRequest& request, const SyncOptions& options) const override {
         Errors errors;

@@ -1,6 +1,8 @@
 // Local SGD: H optimizer steps on each replica, then an average of the parameters (Stich 2019; Lin et al.
 // 2020), which amortises one all-reduce over H steps. With an outer optimizer (DiLoCo, Douillard et al. 2023)
 // each replica also keeps the last common parameters and an outer momentum, both fp32.
+#include <array>
+
 #include "plan/gradient_sync/method_helpers.hpp"
 
 namespace tw {
@@ -12,6 +14,10 @@ class LocalSgd final : public GradientSync {
     [[nodiscard]] SyncInfo info() const override {
         return {"local-sgd", "Local SGD", "Stich 2019; Lin et al. 2020; Douillard et al. 2023 (DiLoCo)",
                 Semantics::LocalSteps, false};
+    }
+    [[nodiscard]] std::span<const std::string_view> options() const override {
+        static constexpr std::array<std::string_view, 2> kOptions = {"local_steps", "outer_momentum"};
+        return kOptions;
     }
     [[nodiscard]] Errors check(const SyncRequest& request, const SyncOptions& options) const override {
         Errors errors;

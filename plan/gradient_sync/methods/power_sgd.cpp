@@ -1,6 +1,8 @@
 // PowerSGD (Vogels et al. 2019): each d x d gradient M is approximated by P Q^T of rank r, one power
 // iteration a step. Two fp32 all-reduces of d r numbers a matrix; M Q, M^T P and P Q^T cost 2 d^2 r FLOPs
 // each and orthogonalising P 2 d r^2. Error feedback keeps M - P Q^T in fp32, Q is kept for the next step.
+#include <array>
+
 #include "plan/gradient_sync/method_helpers.hpp"
 
 namespace tw {
@@ -11,6 +13,10 @@ class PowerSgd final : public GradientSync {
   public:
     [[nodiscard]] SyncInfo info() const override {
         return {"powersgd", "PowerSGD low rank", "Vogels et al. 2019", Semantics::Synchronous, false};
+    }
+    [[nodiscard]] std::span<const std::string_view> options() const override {
+        static constexpr std::array<std::string_view, 1> kOptions = {"rank"};
+        return kOptions;
     }
     [[nodiscard]] Errors check(const SyncRequest& request, const SyncOptions& options) const override {
         Errors errors;

@@ -1,6 +1,8 @@
 // Top-k sparsification with error feedback (Stich et al. 2018; Lin et al. 2018, Deep Gradient Compression):
 // the k largest entries of gradient plus residual are all-gathered as (int32 index, value), the rest stays in
 // an fp32 residual.
+#include <array>
+
 #include "plan/gradient_sync/method_helpers.hpp"
 
 namespace tw {
@@ -12,6 +14,10 @@ class TopKSync final : public GradientSync {
     [[nodiscard]] SyncInfo info() const override {
         return {"top-k", "Top-k with error feedback", "Stich et al. 2018; Lin et al. 2018 (DGC)",
                 Semantics::Synchronous, false};
+    }
+    [[nodiscard]] std::span<const std::string_view> options() const override {
+        static constexpr std::array<std::string_view, 1> kOptions = {"density"};
+        return kOptions;
     }
     [[nodiscard]] Errors check(const SyncRequest& request, const SyncOptions& options) const override {
         Errors errors;

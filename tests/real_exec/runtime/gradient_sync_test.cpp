@@ -57,7 +57,7 @@ TEST(GradientSync, AsynchronousServersWithoutLeadSumTheirPushes) {
     for (const int dp : {2, 4}) {
         const RunSetup setup = replicas(dp, OptimizerKind::Sgd);
         TrainOptions options = plain_sgd(8, 0.1);
-        options.sync.staleness = 0;
+        options.sync = SyncOptions{.staleness = 0};
         TrainOptions summed = plain_sgd(8, 0.1 * dp);
         // Each push decays the weights by itself.
         options.optimizer.weight_decay = summed.optimizer.weight_decay = 0;
@@ -70,7 +70,7 @@ TEST(GradientSync, AsynchronousServersTrainWhateverTheOrderOfPushes) {
     for (const int staleness : {-1, 1}) {
         RunSetup setup = replicas(2, OptimizerKind::Adam);
         TrainOptions options = options_of(20);
-        options.sync.staleness = staleness;
+        options.sync = SyncOptions{.staleness = staleness};
         options.faults.push_back({.kind = Fault::Kind::Slow, .rank = 1, .ms = 20});
         const TrainResult result = run_threads(document_with("ps-async", setup), options);
         ASSERT_EQ(result.steps.size(), 20U);
@@ -84,7 +84,7 @@ TEST(GradientSync, AsynchronousServersOfEveryStage) {
     setup.tied = false;
     setup.mesh.pp = 2;
     TrainOptions options = plain_sgd(6, 0.1);
-    options.sync.staleness = 0;
+    options.sync = SyncOptions{.staleness = 0};
     options.optimizer.weight_decay = 0;
     TrainOptions summed = options;
     summed.optimizer.rate.peak = 0.2;
@@ -99,7 +99,7 @@ TEST(GradientSync, LocalSgdWithOneStepEqualsDataParallelism) {
             RunSetup setup = replicas(2, optimizer);
             setup.mesh = mesh;
             TrainOptions options = plain_sgd(8, 0.05);
-            options.sync.local_steps = 1;
+            options.sync = SyncOptions{.local_steps = 1};
             expect_equal_losses(run_threads(document_of(setup), options),
                                 run_threads(document_with("local-sgd", setup), options), 1e-5);
         }
@@ -111,9 +111,15 @@ TEST(GradientSync, LocalSgdWithOneStepEqualsDataParallelism) {
 TEST(GradientSync, LocalSgdGoesItsOwnWayBetweenAverages) {
     const RunSetup setup = replicas(2, OptimizerKind::Sgd);
     TrainOptions options = plain_sgd(8, 0.2);
-    options.sync.local_steps = 4;
+    options.sync = SyncOptions{.local_steps = 4};
     const TrainResult local = run_threads(document_with("local-sgd", setup), options);
     const TrainResult together = run_threads(document_of(setup), options);
+    // What the plan itself says counts where the run says nothing.
+    PlanDocument document = document_with("local-sgd", setup);
+    document.plan.gradient_sync_options.local_steps = 4;
+    const TrainResult by_plan = run_threads(document, plain_sgd(8, 0.2));
+    for (std::size_t i = 0; i < local.steps.size(); ++i)
+        EXPECT_EQ(by_plan.steps[i].loss, local.steps[i].loss) << i;
     EXPECT_NEAR(local.steps[0].loss / together.steps[0].loss, 1, 1e-6);
     // Steps 1 to 3 are the mean over replicas that have seen half the samples each; the average at step 4 is
     // off the common path by the square of the rate.
@@ -183,7 +189,7 @@ TEST(GradientSync, CompressionLosesNothing) {
 TEST(GradientSync, EverythingSentEqualsAllReduce) {
     const RunSetup setup = replicas(2, OptimizerKind::Adam);
     TrainOptions options = options_of(8);
-    options.sync.density = 1;
+    options.sync = SyncOptions{.density = 1};
     expect_equal_losses(run_threads(document_of(setup), options),
                         run_threads(document_with("top-k", setup), options), 1e-5);
 }
@@ -194,7 +200,7 @@ TEST(GradientSync, CompressedGradientsTrain) {
             RunSetup setup = replicas(2, OptimizerKind::Adam);
             setup.mesh = mesh;
             TrainOptions options = options_of(25);
-            options.sync.density = 0.1;
+            options.sync = SyncOptions{.density = 0.1};
             const TrainResult exact = run_threads(document_of(setup), options);
             const TrainResult result = run_threads(document_with(method, setup), options);
             EXPECT_NEAR(result.steps[0].loss / exact.steps[0].loss, 1, 1e-6) << method;
@@ -227,6 +233,14 @@ TEST(GradientSync, WhatCannotRunIsNamed) {
     EXPECT_EQ(refused(document_with("count-sketch", setup)), "gradient_sync");
     for (const std::string name : {"all-reduce", "ps-sync", "ps-async", "local-sgd", "top-k", "8-bit"})
         EXPECT_EQ(refused(document_with(name, setup)), "") << name;
+    PlanDocument served = document_with("ps-sync", setup);
+    served.plan.gradient_sync_options.servers = 1;
+    EXPECT_EQ(refused(served), "gradient_sync_options");
+    served.plan.gradient_sync_options.servers = 2;  // the replicas
+    EXPECT_EQ(refused(served), "");
+    PlanDocument outer = document_with("local-sgd", setup);
+    outer.plan.gradient_sync_options.outer_momentum = true;
+    EXPECT_EQ(refused(outer), "gradient_sync_options");
     PlanDocument forced = document_of(setup);
     forced.plan.collectives = {{"dp", "ring"}};
     EXPECT_EQ(refused(forced), "collectives");

@@ -106,7 +106,7 @@ TEST(Interrupt, LocalSgdSavesTheAverage) {
     document.plan.gradient_sync = "local-sgd";
     document.plan.semantics = Semantics::LocalSteps;
     TrainOptions options = options_of(60);
-    options.sync.local_steps = 50;
+    options.sync = SyncOptions{.local_steps = 50};
     options.checkpoint_folder = (folder.path() / "ckpt").string();
     const TrainResult cut = interrupted(document, options);
     ASSERT_LT(cut.steps.size(), 50U);
@@ -206,7 +206,7 @@ TEST(Interrupt, AsynchronousServersTakeInWhatWasPushed) {
         options.optimizer.rate.peak = 0.05;
         options.optimizer.clip = 0;
         options.optimizer.weight_decay = 0;
-        options.sync.staleness = staleness;
+        options.sync = SyncOptions{.staleness = staleness};
         options.checkpoint_folder = (folder.path() / "ckpt").string();
         options.faults = {{.kind = Fault::Kind::Slow, .rank = 2, .ms = 5}};
         const TrainResult cut = interrupted(document, options);
