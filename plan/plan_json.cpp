@@ -15,6 +15,7 @@
 #include "plan/frameworks/framework.hpp"
 #include "plan/gradient_sync/sync_options_json.hpp"
 #include "plan/plan_order.hpp"
+#include "plan/plan_parts_json.hpp"
 #include "plan/rules/attention_kernel.hpp"
 #include "plan/stage_partition.hpp"
 
@@ -22,12 +23,7 @@ namespace tw {
 namespace {
 
 constexpr int kPlanVersion = 1;
-constexpr std::int64_t kMaxDegree = kMaxClusterDevices;
-constexpr std::int64_t kMaxLayers = std::int64_t{1} << 30;
-constexpr int kUnplaced = -1;  // a stage whose document names no node group
 
-constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16,
-                                    Precision::Bf16, Precision::Fp8,  Precision::Nvfp4};
 constexpr std::array kAttentionKernels = {AttentionKernel::Unfused, AttentionKernel::Flash1,
                                           AttentionKernel::Flash2, AttentionKernel::Flash3,
                                           AttentionKernel::CuDnn};
@@ -37,109 +33,11 @@ constexpr std::array kCpKinds = {WorkShape::Cp::Ring, WorkShape::Cp::AllToAll};
 constexpr std::array kExpertDispatches = {WorkShape::ExpertDispatch::AllToAll,
                                           WorkShape::ExpertDispatch::PerNode};
 
-// An enumerator by its name; the fallback where the key is absent, or after an error with the nearest name.
-template <class Enum, std::size_t N>
-Enum enumerator(const JsonObject& object, std::string_view key, const std::array<Enum, N>& values,
-                Enum fallback) {
-    const std::string name = object.string_or(key, std::string(to_string(fallback)));
-    std::vector<std::string> names;
-    for (const Enum value : values) {
-        if (to_string(value) == name) return value;
-        names.emplace_back(to_string(value));
-    }
-    object.error(key, fmt::format("unknown name '{}'", name), unknown_name_hint(name, names));
-    return fallback;
-}
-
-int degree_or(const JsonObject& object, std::string_view key, int fallback, std::int64_t low = 1,
-              std::int64_t high = kMaxDegree) {
-    return static_cast<int>(object.integer_or(key, fallback, low, high));
-}
-
 // The member object, or nullptr where it is absent.
 std::optional<JsonObject> member(const JsonObject& object, std::string_view key, Errors& errors) {
     const Json* value = object.find(key);
     if (!value) return std::nullopt;
     return JsonObject(*value, object.pointer(key), errors);
-}
-
-Json mesh_to_json(const DeviceMesh& mesh) {
-    return {{"dp", mesh.dp}, {"pp", mesh.pp}, {"tp", mesh.tp},
-            {"cp", mesh.cp}, {"ep", mesh.ep}, {"etp", mesh.etp}};
-}
-
-DeviceMesh mesh_from_json(const JsonObject& object) {
-    DeviceMesh mesh;
-    mesh.dp = degree_or(object, "dp", mesh.dp);
-    mesh.pp = degree_or(object, "pp", mesh.pp);
-    mesh.tp = degree_or(object, "tp", mesh.tp);
-    mesh.cp = degree_or(object, "cp", mesh.cp);
-    mesh.ep = degree_or(object, "ep", mesh.ep);
-    mesh.etp = degree_or(object, "etp", mesh.etp);
-    object.finish();
-    return mesh;
-}
-
-Json precision_to_json(const PrecisionSpec& spec) {
-    return {{"compute", to_string(spec.compute)},
-            {"parameters", to_string(spec.parameters)},
-            {"autocast", spec.autocast},
-            {"master_weights", spec.master_weights},
-            {"gradient_fp32", spec.gradient_fp32},
-            {"gradient_reduce", to_string(spec.gradient_reduce)},
-            {"optimizer_states", to_string(spec.optimizer_states)}};
-}
-
-PrecisionSpec precision_from_json(const JsonObject& object) {
-    PrecisionSpec spec;
-    spec.compute = enumerator(object, "compute", kPrecisions, spec.compute);
-    spec.parameters = enumerator(object, "parameters", kPrecisions, spec.parameters);
-    spec.autocast = object.boolean_or("autocast", spec.autocast);
-    spec.master_weights = object.boolean_or("master_weights", spec.master_weights);
-    spec.gradient_fp32 = object.boolean_or("gradient_fp32", spec.gradient_fp32);
-    spec.gradient_reduce = enumerator(object, "gradient_reduce", kPrecisions, spec.gradient_reduce);
-    spec.optimizer_states = enumerator(object, "optimizer_states", kPrecisions, spec.optimizer_states);
-    object.finish();
-    return spec;
-}
-
-Json overlap_to_json(const OverlapSpec& spec) {
-    return {{"grad_reduce", spec.grad_reduce},
-            {"param_gather", spec.param_gather},
-            {"p2p", spec.p2p},
-            {"tp", spec.tp}};
-}
-
-OverlapSpec overlap_from_json(const JsonObject& object) {
-    OverlapSpec spec;
-    spec.grad_reduce = object.boolean_or("grad_reduce", spec.grad_reduce);
-    spec.param_gather = object.boolean_or("param_gather", spec.param_gather);
-    spec.p2p = object.boolean_or("p2p", spec.p2p);
-    spec.tp = object.boolean_or("tp", spec.tp);
-    object.finish();
-    return spec;
-}
-
-Json stage_to_json(const StageSpec& stage) {
-    return {{"first_layer", stage.first_layer},
-            {"last_layer", stage.last_layer},
-            {"recompute", to_string(stage.recompute)},
-            {"recompute_layers", stage.recompute_layers},
-            {"replicas", stage.replicas},
-            {"node_group", stage.node_group}};
-}
-
-StageSpec stage_from_json(const JsonObject& object, RecomputeMode recompute) {
-    StageSpec stage;
-    stage.first_layer = static_cast<int>(object.integer("first_layer", 0, kMaxLayers));
-    stage.last_layer = static_cast<int>(object.integer("last_layer", 0, kMaxLayers));
-    stage.recompute = enumerator(object, "recompute", kRecomputeModes, recompute);
-    stage.recompute_layers = degree_or(object, "recompute_layers", stage.recompute_layers, -1, kMaxLayers);
-    stage.replicas = degree_or(object, "replicas", stage.replicas);
-    stage.node_group =
-        object.has("node_group") ? degree_or(object, "node_group", 0, 0, kMaxDegree) : kUnplaced;
-    object.finish();
-    return stage;
 }
 
 // microbatches and global_batch follow from each other; what does not divide is check_plan's to refuse.
@@ -253,7 +151,7 @@ ParallelPlan read_settings(const JsonObject& object, const Surroundings& around,
     plan.sequence_parallel = object.boolean_or("sequence_parallel", plan.sequence_parallel);
     plan.cp_kind = enumerator(object, "cp_kind", kCpKinds, plan.cp_kind);
     plan.zero_stage = degree_or(object, "zero_stage", plan.zero_stage, 0, 3);
-    plan.zero_shard = degree_or(object, "zero_shard", plan.zero_shard, 0, kMaxDegree);
+    plan.zero_shard = degree_or(object, "zero_shard", plan.zero_shard, 0, kMaxClusterDevices);
     plan.recompute = enumerator(object, "recompute", kRecomputeModes, plan.recompute);
     read_modules(object, plan);
     if (const auto precision = member(object, "precision", errors))

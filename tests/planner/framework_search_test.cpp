@@ -167,7 +167,9 @@ TEST(FrameworkSearch, ModulesOfLatentAttentionAndExperts) {
     ASSERT_FALSE(found->plans.empty());
     EXPECT_NE(summary(found->plans.front().plan).find("modules:mlp"), std::string::npos);
     request.constraints = *parse_fix("recompute=modules:mlp|none,pp=1,tp=2,mbs=1,zero=1");
-    for (const RankedPlan& plan : find_plans(environment, request)->plans) {
+    const auto both = find_plans(environment, request);
+    ASSERT_TRUE(both) << to_string(both.errors());
+    for (const RankedPlan& plan : both->plans) {
         EXPECT_EQ(plan.plan.recompute_modules.any(), plan.plan.recompute == RecomputeMode::Modules)
             << summary(plan.plan);
     }
