@@ -184,7 +184,7 @@ TEST(ExportPlan, WhatAFrameworkCannotDoIsRefusedByItsOwnKey) {
         {Megatron, [](PlanDocument& d) { d.plan.optimizer = OptimizerKind::Lamb; }, "--optimizer",
          "optimizer adam or sgd or sgd-momentum"},
         {Megatron, recompute(RecomputeMode::SelectiveOps, -1), "--recompute-granularity",
-         "recompute selective or full or none"},
+         "recompute selective or modules or full or none"},
         {Megatron, [](PlanDocument& d) { d.plan.zero_stage = 2; }, "--data-parallel-sharding-strategy",
          "zero 1, or pp 1"},
         {Megatron, [](PlanDocument& d) { d.plan.precision.autocast = true; }, "--fp8-format",

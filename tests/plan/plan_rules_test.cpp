@@ -1,4 +1,6 @@
 // Rules about sequences, attention kernels, experts and microbatches, and the numbers in their messages.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "models/load_model.hpp"
