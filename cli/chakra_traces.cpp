@@ -20,7 +20,7 @@ Status write_chakra_traces(const std::string& prefix, const Simulator& simulator
         const Status written = console.write(fmt::format("{}.{}.et", prefix, rank), traces->file(rank));
         if (!written) return written;
     }
-    return console.write(prefix + ".json", traces->groups());
+    return console.write(prefix + ".groups.json", traces->groups());
 }
 
 }  // namespace tw::cli

@@ -8,8 +8,8 @@
 
 namespace tw::cli {
 
-// Writes PREFIX.<rank>.et for every global rank and PREFIX.json, the groups that they name. The report has a
-// trace.
+// Writes PREFIX.<rank>.et for every global rank and PREFIX.groups.json, the groups that they name. The report
+// has a trace.
 Status write_chakra_traces(const std::string& prefix, const Simulator& simulator,
                            const SimulationReport& report, Console& console);
 

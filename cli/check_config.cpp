@@ -33,9 +33,11 @@ void append(Errors& all, const Errors& some, const std::string& context = {}) {
     }
 }
 
-// Devices of no known kind: those of an H100 node, as many as there should be.
+// Devices of no known kind: those of an H100 node (where products are in nvfp4, of a B200's), as many as
+// there should be.
 Cluster stand_in_cluster(const ImportedConfig& config) {
-    Cluster cluster = *load_cluster("h100:8");
+    const bool narrow = config.stated.compute == Precision::Nvfp4;
+    Cluster cluster = *load_cluster(narrow ? "b200:8" : "h100:8");
     NodeGroup& group = cluster.groups.front();
     const std::int64_t devices = stand_in_devices(config);
     std::int64_t node = std::min<std::int64_t>(devices, config.stated.devices_per_node.value_or(8));

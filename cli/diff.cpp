@@ -45,7 +45,7 @@ void compare(const Json& first, const Json& second, const std::string& path,
     static const Json kNone = Json::object();
     for (const auto& [key, value] : first.items()) {
         const auto other = second.find(key);
-        if (other != second.end() || value.is_object()) {
+        if (other != second.end() || (value.is_object() && !value.empty())) {
             compare(value, other != second.end() ? *other : kNone, below(key), found);
         } else {
             found.push_back({below(key), shown(value), "-"});
@@ -53,7 +53,7 @@ void compare(const Json& first, const Json& second, const std::string& path,
     }
     for (const auto& [key, value] : second.items()) {
         if (first.contains(key)) continue;
-        if (value.is_object()) {
+        if (value.is_object() && !value.empty()) {
             compare(kNone, value, below(key), found);
         } else {
             found.push_back({below(key), "-", shown(value)});

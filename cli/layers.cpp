@@ -78,8 +78,9 @@ Result<ParallelPlan> shape_plan(const std::string& spec) {
 }
 
 // As many H100 as the mesh has: no layer's work depends on them, and they run every precision and kernel.
-Result<Cluster> stand_in(int devices) {
-    auto cluster = load_cluster("h100:8");
+// Of a kind that computes in the precision.
+Result<Cluster> stand_in(int devices, Precision precision) {
+    auto cluster = load_cluster(precision == Precision::Nvfp4 ? "b200:8" : "h100:8");
     if (!cluster) return cluster.errors();
     NodeGroup& group = cluster->groups.front();
     group.type.devices = std::gcd(devices, 8);
@@ -107,10 +108,16 @@ Result<LayersAnswer> of_model(const LayersOptions& options, Console& console) {
     // As many replicas as the experts' mesh asks for.
     const std::int64_t dense = static_cast<std::int64_t>(plan->mesh.tp) * plan->mesh.cp;
     const std::int64_t expert = static_cast<std::int64_t>(plan->mesh.ep) * plan->mesh.etp;
-    plan->mesh.dp = static_cast<int>(expert / std::gcd(dense, expert));
+    const std::int64_t replicas = expert / std::gcd(dense, expert);
+    if (dense > kMaxClusterDevices / replicas)
+        return Error{ErrorCode::Usage,
+                     fmt::format("tp {} * cp {} and experts' degrees ask for more than {} devices",
+                                 plan->mesh.tp, plan->mesh.cp, kMaxClusterDevices),
+                     "--fix", ""};
+    plan->mesh.dp = static_cast<int>(replicas);
     plan->global_batch = plan->microbatch * plan->mesh.dp;
     plan->stages = uniform_partition(graph, 1, RecomputeMode::None);
-    auto cluster = stand_in(plan->mesh.devices());
+    auto cluster = stand_in(plan->mesh.devices(), plan->precision.compute);
     if (!cluster) return cluster.errors();
     if (const PlanCheck check = check_plan(graph, *cluster, *plan); !check.errors.empty())
         return check.errors;

@@ -172,12 +172,12 @@ int nothing_found(const PlanAnswer& answer, const Json& request, bool interrupte
 int plan(const PlanOptions& options, Console& console) {
     const Result<FlopConvention> flops = parse_flop_convention(options.flops);
     if (!flops) return console.fail(flops.errors());
-    // Until the answer is written: timeout(1) sends its signal twice.
-    const InterruptGuard interrupt;
     Result<Task> task = make_task(options, console);
     if (!task) return console.fail(task.errors());
     if (const Status counted = check_flop_convention(*flops, task->document.graph); !counted)
         return console.fail(counted.errors());
+    // Until the answer is written: timeout(1) sends its signal twice.
+    const InterruptGuard interrupt;
     bool interrupted = false;
     Result<PlanAnswer> answer = [&] {
         SearchProgressLine line(console, options.time_limit_s);

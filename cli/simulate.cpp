@@ -125,7 +125,7 @@ void define_simulate(Command& command) {
     command.text(
         "--chakra", options.chakra, "PREFIX",
         "write a step as Chakra execution traces, PREFIX.0.et and so on, one a rank, and their groups, "
-        "PREFIX.json (ASTRA-sim)");
+        "PREFIX.groups.json (ASTRA-sim)");
     command.word("--flops", options.flops, flop_convention_names(),
                  "what MFU counts: a causal attention's half (causal, where not given), all of it (full), "
                  "what Megatron's log counts, or PaLM's 6 N + 12 L H Q T");

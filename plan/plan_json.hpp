@@ -10,10 +10,10 @@
 //  it differs. Schedules that costs decide have it in full instead: "plan": {..., "order": ["0F0,0F1,0I0",
 //  ...]}
 //
-// Writing names every member but those that say nothing (gradient_sync_options, collectives, order). Reading
-// needs "mesh", "schedule" and one of "microbatches" and "global_batch" (the other one follows from mbs *
-// microbatches * dp); the rest has ParallelPlan's defaults, and without "stages" the layers are split evenly
-// over pp * virtual_stages.
+// Writing names every member but those that say nothing (recompute_modules, gradient_sync_options,
+// collectives, order). Reading needs "mesh", "schedule" and one of "microbatches" and "global_batch" (the
+// other one follows from mbs * microbatches * dp); the rest has ParallelPlan's defaults, and without "stages"
+// the layers are split evenly over pp * virtual_stages.
 #pragma once
 
 #include <string>

@@ -6,6 +6,9 @@ namespace {
 constexpr std::int64_t kMaxLayers = std::int64_t{1} << 30;
 constexpr std::array kPrecisions = {Precision::Fp32, Precision::Tf32, Precision::Fp16,
                                     Precision::Bf16, Precision::Fp8,  Precision::Nvfp4};
+// Nothing but the operands of products is in nvfp4.
+constexpr std::array kStored = {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Bf16,
+                                Precision::Fp8};
 
 }  // namespace
 
@@ -44,12 +47,12 @@ Json precision_to_json(const PrecisionSpec& spec) {
 PrecisionSpec precision_from_json(const JsonObject& object) {
     PrecisionSpec spec;
     spec.compute = enumerator(object, "compute", kPrecisions, spec.compute);
-    spec.parameters = enumerator(object, "parameters", kPrecisions, spec.parameters);
+    spec.parameters = enumerator(object, "parameters", kStored, spec.parameters);
     spec.autocast = object.boolean_or("autocast", spec.autocast);
     spec.master_weights = object.boolean_or("master_weights", spec.master_weights);
     spec.gradient_fp32 = object.boolean_or("gradient_fp32", spec.gradient_fp32);
-    spec.gradient_reduce = enumerator(object, "gradient_reduce", kPrecisions, spec.gradient_reduce);
-    spec.optimizer_states = enumerator(object, "optimizer_states", kPrecisions, spec.optimizer_states);
+    spec.gradient_reduce = enumerator(object, "gradient_reduce", kStored, spec.gradient_reduce);
+    spec.optimizer_states = enumerator(object, "optimizer_states", kStored, spec.optimizer_states);
     object.finish();
     return spec;
 }

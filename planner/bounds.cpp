@@ -126,7 +126,8 @@ void MeshBounds::add_layers(const LayerGraph& graph, const ShapeCost& shape) {
     for (Beside& mode : beside_)
         mode.least_inner = kInfinity;
     least_inner_parameters_ = graph.size() > 2 ? kInfinity : 0;
-    std::vector<std::array<double, 4>> classes(shape.works.size());  // temporaries of one layer, by mode
+    // Temporaries of one layer, by mode.
+    std::vector<std::array<double, kRecomputeModes.size()>> classes(shape.works.size());
     for (std::size_t c = 0; c < classes.size(); ++c) {
         const LayerWork& work = shape.works[c];
         for (std::size_t m = 0; m < classes[c].size(); ++m) {

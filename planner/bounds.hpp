@@ -78,11 +78,11 @@ class MeshBounds {
     struct Beside {
         double first = 0, least_inner = 0, last = 0;
     };
-    std::array<Beside, 4> beside_;
+    std::array<Beside, kRecomputeModes.size()> beside_;
     double least_inner_parameters_ = 0;  // that are gathered by themselves; 0 where some layer has none
     // Without a pipeline the rank is known: all layers.
     RankFootprint whole_;
-    std::array<double, 4> whole_beside_{};  // temporaries, by mode
+    std::array<double, kRecomputeModes.size()> whole_beside_{};  // temporaries, by mode
 };
 
 // The bounds of a mesh on a cluster of several kinds of devices: the least over the kinds, because a

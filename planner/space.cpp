@@ -26,18 +26,14 @@ bool is_selective(RecomputeMode mode) {
     return mode == RecomputeMode::Selective || mode == RecomputeMode::SelectiveOps;
 }
 
-// Where they are not named, those of frameworks that may have them: not of one that selects operations, nor
-// of what runs on processors, this project's executor.
 RecomputeModules searched_modules(const Environment& environment, const PlanRequest& request) {
     const LayerGraph& graph = environment.graph;
     const PlanConstraints& fix = request.constraints;
     if (!fix.recompute.allows(RecomputeMode::Modules)) return {};
     if (fix.modules.any()) return fix.modules;
     const bool named = !fix.recompute.any();
-    const FrameworkDefaults& framework = framework_defaults(request.base.framework);
-    const bool processors = runs_on_processors(environment.cluster.groups.front().device);
-    const bool without = framework.selective_by_op || (framework.own_executor && processors);
-    return named || !without ? usual_modules(graph) : RecomputeModules{};
+    return named || has_modules(environment, request.base.framework) ? usual_modules(graph)
+                                                                     : RecomputeModules{};
 }
 
 // Whether a selective recompute frees anything: convolutions have no attention core.
@@ -74,6 +70,12 @@ std::vector<RecomputeMode> recompute_modes(const LayerGraph& graph, const PlanRe
 }
 
 }  // namespace
+
+bool has_modules(const Environment& environment, std::string_view framework) {
+    const FrameworkDefaults& defaults = framework_defaults(framework);
+    const bool processors = runs_on_processors(environment.cluster.groups.front().device);
+    return !defaults.selective_by_op && !(defaults.own_executor && processors);
+}
 
 SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& request)
     : environment_(environment),
@@ -121,6 +123,7 @@ SearchSpace::SearchSpace(const Environment& environment, const PlanRequest& requ
                     for (const int etp : {1, tp}) {
                         if ((graph.experts == 0 && etp > 1) || !fix.etp.allows(etp)) continue;
                         if (dp * cp * tp % (ep * etp) != 0) continue;
+                        if (etp > 1 && !splits_experts(graph, etp)) continue;
                         for (const bool sp : {false, true}) {
                             if (sp && (tp == 1 || seq_len_ % (std::int64_t{tp} * cp) != 0)) continue;
                             if (!fix.sp.allows(sp ? 1 : 0)) continue;

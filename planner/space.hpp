@@ -51,6 +51,9 @@ inline constexpr std::int64_t kMaxUnnamedCostDriven = 128;
 inline constexpr int kMaxUnnamedVirtualStages = 24;
 
 std::vector<int> divisors_of(std::int64_t n);  // ascending
+// Whether a framework there recomputes by module: not one that selects operations, nor this project's
+// executor on processors.
+bool has_modules(const Environment& environment, std::string_view framework);
 
 class SearchSpace {
   public:

@@ -115,11 +115,13 @@ Uncertainty step_uncertainty(const ParallelPlan& plan, const PlanCost& costs, co
                              : syncs_every_microbatch(plan) ? m
                                                             : 1.0;
         by_rank[r].add(c.gradient_sync.source, c.gradient_sync.sigma_s * shown);
+        by_rank[r].add(c.average.source, c.average.sigma_s);
         // Of a gather beside the forward, what the forward waits for.
         const double waited =
             c.parameter_gather.seconds > 0 ? costs.waited_gather(s) / c.parameter_gather.seconds : 1.0;
         by_rank[r].add(c.parameter_gather.source, c.parameter_gather.sigma_s * waited);
-        busy[r] += m * to_seconds(c.forward.device_time() + c.backward.device_time()).value + c.optimizer_s;
+        busy[r] += m * to_seconds(c.forward.device_time() + c.backward.device_time()).value + c.optimizer_s +
+                   c.average.seconds;
     }
     Uncertainty result;
     double longest = 0;

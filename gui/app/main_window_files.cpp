@@ -217,7 +217,9 @@ Workbench::WindowState MainWindow::window_state() const {
     Workbench::WindowState state;
     state.layout = saveState(kLayoutVersion);
     state.theme = current_theme() == Theme::Dark ? "dark" : "light";
-    if (timeline_->trace()) {
+    if (!waiting_timeline_.isEmpty()) {  // its trace is still being read
+        state.timeline = waiting_timeline_;
+    } else if (timeline_->trace()) {
         Json timeline = to_json(timeline_->view()->state(), *timeline_->trace());
         // Of which trace it is, where that is not the plan's.
         if (!timeline_->source().isEmpty()) timeline[kSource] = timeline_->source().toStdString();

@@ -219,6 +219,7 @@ class Workbench : public QObject {
                       const std::map<QString, QString>& copies);
     void go_to_place();
 
+    std::unique_ptr<QTemporaryDir> unpacked_;  // traces that sessions held; jobs read them, to their end
     Jobs jobs_;
     QUndoStack undo_;
     Setup setup_;
@@ -237,11 +238,11 @@ class Workbench : public QObject {
     std::vector<OpenedProfile> profiles_;
     std::vector<Imported> imported_;
     std::vector<Problem> problems_;
-    std::map<std::string, Opening> opening_;   // by channel: files that are being read
-    QStringList made_;                         // files that imports wrote: nobody opens them again
-    std::unique_ptr<QTemporaryDir> unpacked_;  // traces that sessions held
+    std::map<std::string, Opening> opening_;  // by channel: files that are being read
+    QStringList made_;                        // files that imports wrote: nobody opens them again
     int importing_ = 0;
     QString session_path_;
+    int session_ = 0;  // sessions that were opened: a save may end when another is there
     std::optional<std::pair<double, int>> place_;  // to go to once the plan is simulated
     int open_jobs_ = 0;
 };

@@ -44,6 +44,10 @@ QString write(Session& session, const QString& path, QStringList& notes) {
     for (const std::string& trace : named)
         notes.append(QObject::tr("%1 is named in the session, not held: it would be too large to be read")
                          .arg(QFileInfo(QString::fromStdString(trace)).fileName()));
+    if (text.size() > static_cast<std::size_t>(kMaxDocumentBytes))
+        return QObject::tr("the session would be too large to be read (%1 MiB, at most %2)")
+            .arg(text.size() >> 20U)
+            .arg(kMaxDocumentBytes >> 20);
     const Status written = write_text_file(path.toStdString(), text);
     return written ? QString() : QString::fromStdString(tw::to_string(written.errors()));
 }
@@ -86,13 +90,13 @@ void Workbench::save_session_later(const QString& path, const WindowState& state
     if (jobs_.busy("save")) return done(tr("a session is still being saved"));
     jobs_.start(
         "save", tr("Saving %1").arg(QFileInfo(path).fileName()),
-        [this, path, done = std::move(done),
+        [this, path, done = std::move(done), of = session_,
          session = std::make_shared<Session>(session_now(state))](JobContext&) -> std::function<void()> {
             QStringList notes = pack_traces(*session, /*all=*/true);
             const QString wrong = write(*session, path, notes);
-            return [this, path, done, notes, wrong] {
+            return [this, path, done, of, notes, wrong] {
                 tell_unpacked(notes);
-                if (wrong.isEmpty()) session_path_ = path;
+                if (wrong.isEmpty() && of == session_) session_path_ = path;
                 done(wrong);
             };
         },
@@ -210,6 +214,7 @@ void Workbench::take_session(const QString& path, const Session& session, std::v
         }
     }
     session_path_ = path;
+    ++session_;
     Q_EMIT setup_changed();
     Q_EMIT study_changed();
     Q_EMIT search_changed();

@@ -48,7 +48,7 @@ Status unpack_file(const std::vector<std::string>& pieces, const std::string& pa
             return Error{ErrorCode::Failure, "is damaged: not what a session packs", path, ""};
         if (file.write(piece) != piece.size()) return failed(ErrorCode::Failure, file);
     }
-    file.close();
+    if (!file.flush()) return failed(ErrorCode::Failure, file);
     return ok();
 }
 

@@ -61,7 +61,7 @@ void save_branch_input(WorkBuilder& b, const BlockSpec& s, const BranchNames& n)
     b.save_rows(n.branch_input, s.hidden, router ? b.e : b.gemm_input, Keep::Full);
     if (!casts) return;
     const ModuleScope shared(b, {RecomputeModule::Experts, RecomputeModule::SharedExperts});
-    b.save_rows(n.branch_input, s.hidden, b.gemm_input, Keep::Full);
+    b.save_rows("moe.shared_in", s.hidden, b.gemm_input, Keep::Full);
 }
 
 // The residual stream where the branch starts is saved once; so is the branch's input where a norm or a cast

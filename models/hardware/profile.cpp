@@ -35,6 +35,10 @@ Substitute gemm_entry(const HardwareProfile& profile, Precision precision) {
         const Precision other = precision == Precision::Fp16 ? Precision::Bf16 : Precision::Fp16;
         if (const GemmEntry* entry = find_gemm(profile, other)) return {entry, 1, false};
     }
+    // Twice the rate of fp8 at least, wherever there is nvfp4 (NVIDIA's datasheets of Blackwell).
+    if (precision == Precision::Nvfp4) {
+        if (const GemmEntry* entry = find_gemm(profile, Precision::Fp8)) return {entry, 2, true};
+    }
     for (const Precision other :
          {Precision::Bf16, Precision::Fp16, Precision::Tf32, Precision::Fp32, Precision::Fp8}) {
         if (const GemmEntry* entry = find_gemm(profile, other)) {

@@ -1,11 +1,17 @@
+#include <algorithm>
 #include <numeric>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "plan/rules/framework_limits.hpp"
 #include "plan/rules/rule.hpp"
 
 namespace tw {
+
+bool splits_experts(const LayerGraph& graph, int etp) {
+    return !any_block(graph, [&](const BlockSpec& b) { return b.moe && b.moe->expert.ffn % etp != 0; });
+}
 
 // Megatron-LM parallel_state.py: the expert mesh divides the same world as the dense one, world % (etp * ep *
 // pp) == 0; transformer_config.py: num_moe_experts % expert_model_parallel_size == 0.
@@ -25,6 +31,14 @@ void check_expert_mesh(const RuleContext& context, PlanCheck& check) {
                    std::to_string(mesh.etp),
                "ep 1, etp 1");
         return;
+    }
+    if (mesh.etp > 1 && !splits_experts(context.graph, mesh.etp)) {
+        int less = mesh.etp;
+        while (!splits_experts(context.graph, less))
+            --less;
+        refuse(context, check, PlanKnob::Etp,
+               fmt::format("etp {} does not divide the experts' width", mesh.etp),
+               fmt::format("etp {}", less));
     }
     const std::int64_t dense = static_cast<std::int64_t>(mesh.tp) * mesh.pp * mesh.cp;
     const std::int64_t expert = static_cast<std::int64_t>(mesh.etp) * mesh.ep * mesh.pp;

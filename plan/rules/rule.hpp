@@ -60,6 +60,8 @@ std::vector<std::int64_t> divisors(std::int64_t value);  // ascending
 
 // What the model's layers demand of tp and ep, without repetition.
 std::vector<LayerModel::Divisibility> model_divisibility(const LayerGraph& graph);
+// Whether etp ranks can share every expert's columns evenly.
+bool splits_experts(const LayerGraph& graph, int etp);
 // Does `degree` satisfy one of them? Torchtitan does not replicate kv heads.
 bool satisfies(const LayerModel::Divisibility& rule, std::int64_t degree, TargetFramework target);
 

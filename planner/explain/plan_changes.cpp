@@ -11,6 +11,7 @@
 #include "plan/plan_order.hpp"
 #include "plan/schedule/generator.hpp"
 #include "plan/stage_partition.hpp"
+#include "planner/space.hpp"
 
 namespace tw {
 namespace {
@@ -121,7 +122,9 @@ class ChangeList {
     void recompute() {
         const bool by_op = framework_defaults(plan_.framework).selective_by_op;
         const RecomputeMode selective = by_op ? RecomputeMode::SelectiveOps : RecomputeMode::Selective;
-        const RecomputeModules usual = by_op ? RecomputeModules{} : usual_modules(environment_.graph);
+        const RecomputeModules usual = has_modules(environment_, plan_.framework)
+                                           ? usual_modules(environment_.graph)
+                                           : RecomputeModules{};
         for (const RecomputeMode mode :
              {RecomputeMode::None, selective, RecomputeMode::Modules, RecomputeMode::Full}) {
             ParallelPlan changed = plan_;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@ namespace tw {
 
 CallGuard::CallGuard(double limit_s, int rank, std::string doing, int exit_code) {
     if (limit_s <= 0) return;
-    watcher_ = std::thread([this, limit_s, rank, exit_code, doing = std::move(doing)] {
+    const auto watch = [this, limit_s, rank, exit_code, doing = std::move(doing)] {
         std::unique_lock lock(mutex_);
         const std::chrono::duration<double> limit(limit_s);
         if (returned_.wait_for(lock, limit, [this] { return has_returned_; })) return;
@@ -23,7 +24,12 @@ CallGuard::CallGuard(double limit_s, int rank, std::string doing, int exit_code)
                          rank, limit_s, doing)
                   << std::flush;
         std::_Exit(exit_code);
-    });
+    };
+    try {
+        watcher_ = std::thread(watch);
+    } catch (const std::system_error&) {
+        // No thread to be had: the call is made without a deadline.
+    }
 }
 
 CallGuard::~CallGuard() {

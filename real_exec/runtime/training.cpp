@@ -471,8 +471,9 @@ Result<TrainResult> train(const PlanDocument& document, const TrainOptions& opti
     auto result = log ? run->run() : Result<TrainResult>(log.errors());
     if (result) (log ? *log : silent).line("done");
     if (result || transport.size() == 1) {
-        // Its threads are joined and its groups closed, where nothing else watches.
-        const CallGuard guard(options.watchdog_s, transport.rank(),
+        // Its threads are joined and its groups closed, where nothing else watches; after the groups' own
+        // deadlines, which know more. A run that failed may still write a checkpoint, which is waited for.
+        const CallGuard guard(result ? 2.5 * options.watchdog_s : 0, transport.rank(),
                               "closing the run's data, checkpoints and groups");
         run.reset();
         return result;

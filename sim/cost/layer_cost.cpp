@@ -312,7 +312,7 @@ LayerCost::LayerCost(const LayerWork& work, const CostContext& context) {
         return bytes_each > 0 && context.sharded.any() ? op_cost(context, op, 0) : OpCost{};
     };
     const OpCost copy_out = copy(context.gather_copy_bytes), copy_in = copy(context.reduce_copy_bytes);
-    phases_.reserve(work.by_op || work.modules.any() ? 11 : 9);
+    phases_.reserve(9 + (work.by_op ? 2 : 0) + (work.modules.any() ? 2 : 0));
     const auto cost_of = [&](const Op& op) -> const OpCost& {
         const auto in = [&](const std::vector<Op>& ops) {
             return &op >= ops.data() && &op < ops.data() + ops.size();

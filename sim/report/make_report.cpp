@@ -333,7 +333,8 @@ SimulationReport make_report(const Environment& environment, const ParallelPlan&
     bool out_of_range = false;
     for (int s = 0; s < costs.stages(); ++s) {
         const StageCostSet& c = costs.stage(s);
-        out_of_range |= c.forward.out_of_range || c.backward.out_of_range || c.gradient_sync.out_of_range;
+        out_of_range |= c.forward.out_of_range || c.backward.out_of_range || c.gradient_sync.out_of_range ||
+                        c.average.out_of_range;
     }
     if (out_of_range)
         report.warnings.emplace_back("some shapes lie outside the range that the profile was measured in");

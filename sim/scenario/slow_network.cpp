@@ -54,6 +54,8 @@ SimTime longer(const DurationKey& key, const SlowCosts& slow, const PlanCost& he
         case Opcode::OverlapForwardBackward:
             return longer(a.forward, b.forward) +
                    longer(slow.stage(key.stage2).backward, healthy.stage(key.stage2).backward);
+        case Opcode::OptimizerStep:  // local SGD's average is behind it
+            return sim_time(std::max(0.0, a.average.seconds - b.average.seconds));
         default:
             return 0;
     }

@@ -72,6 +72,7 @@ TEST(Contradictions, OptionsThatDoNothingAreRefused) {
         {"profile show h100 --svg - --json", "--svg -, --json all write to stdout"},
         {"plan --model gpt2-tiny --cluster cpu:2 --global-batch 8 --precision fp8",
          "--precision: cpu has no fp8 arithmetic"},
+        {"layers mixtral-8x7b --fix tp=1048576,cp=1048576", "--fix: tp 1048576 * cp 1048576"},
         {"plan --model gpt2-tiny --cluster h100:2 --global-batch 8 --precision nvfp4",
          "--precision: h100 has no nvfp4 arithmetic"},
     };

@@ -87,7 +87,8 @@ TEST(Fp8Work, MultiTokenPredictionQuantisesItsProjectionAndNotItsHead) {
         expect_precision(*ops, "head.logits", Precision::Bf16);
     }
     // The router's input, and the shared expert's cast of it.
-    EXPECT_EQ(kept(module, "mlp.in"), 3.0 * 2048 * 7168);
+    EXPECT_EQ(kept(module, "mlp.in"), 2.0 * 2048 * 7168);
+    EXPECT_EQ(kept(module, "moe.shared_in"), 1.0 * 2048 * 7168);
 }
 
 // Transformer Engine's GroupedLinear casts its input forward and its output's gradient backward, as a linear

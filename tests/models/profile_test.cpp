@@ -185,6 +185,16 @@ TEST(KernelTime, Nvfp4RunsAtTheDatasheetsRatioToFp8) {
     }
 }
 
+// A measured profile may have no entry for it: the fp8 curve at twice its rate, no 16-bit one.
+TEST(KernelTime, Nvfp4WithoutAnEntryStandsOnFp8) {
+    HardwareProfile b200 = *load_profile("b200");
+    std::erase_if(b200.gemm, [](const GemmEntry& entry) { return entry.precision == Precision::Nvfp4; });
+    const double fp8 = kernel_time(b200, gemm_op(16384, 16384, 16384, Precision::Fp8)).seconds;
+    const KernelEstimate estimate = kernel_time(b200, gemm_op(16384, 16384, 16384, Precision::Nvfp4));
+    EXPECT_LT(estimate.seconds, fp8 / 1.7);
+    EXPECT_TRUE(estimate.scaled);
+}
+
 TEST(KernelTime, AccumulationIntoMainGradientsMovesMoreBytes) {
     const HardwareProfile a100 = *load_profile("a100");
     Op op = gemm_op(4096, 4096, 512, Precision::Bf16, GemmForm::WeightGrad);

@@ -301,6 +301,19 @@ TEST(PlanJson, AllErrorsAtOnceWithPointers) {
         EXPECT_EQ(error.code, ErrorCode::Unreadable);
 }
 
+// Operands alone are in nvfp4: nothing is held or sent in it.
+TEST(PlanJson, NothingIsHeldInNvfp4) {
+    Json json = plan_document_to_json(make_document());
+    for (const char* key : {"compute", "parameters", "gradient_reduce", "optimizer_states"})
+        json["plan"]["precision"][key] = "nvfp4";
+    const auto read = plan_document_from_json(json, "p.json");
+    ASSERT_FALSE(read.has_value());
+    EXPECT_EQ(read.errors().size(), 3U) << to_string(read.errors());
+    for (const char* key : {"parameters", "gradient_reduce", "optimizer_states"})
+        EXPECT_TRUE(
+            has_error(read.errors(), "p.json: /plan/precision/" + std::string(key), "unknown name 'nvfp4'"));
+}
+
 TEST(PlanJson, NothingIsTakenSilently) {
     Json json = plan_document_to_json(make_document());
     json["plan"]["framework"] = "megatorn";

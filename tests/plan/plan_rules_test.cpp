@@ -1,6 +1,7 @@
 // Rules about sequences, attention kernels, experts and microbatches, and the numbers in their messages.
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "models/load_model.hpp"
@@ -222,6 +223,21 @@ TEST(PlanRules, WhatHasNoEffectIsRefused) {
     EXPECT_EQ(error.hint, "cp 2 and more, or cp_kind ring");
     EXPECT_TRUE(
         check_plan(dense, cluster, plan, TargetFramework::DeepSpeed).errors.empty());  // its only kind
+}
+
+TEST(PlanRules, ExpertsAreSplitEvenly) {
+    const LayerGraph graph = load_model("mixtral-8x7b")->graph;  // experts of 14336
+    const Cluster cluster = make_cluster(8);
+    for (const auto& [etp, hint] : {std::pair{2, ""}, {4, ""}, {3, "etp 2"}, {6, "etp 4"}, {12, "etp 8"}}) {
+        ParallelPlan plan = make_plan(graph, cluster, {}, 8);
+        plan.mesh.etp = etp;
+        std::string found;
+        for (const Error& error : check_plan(graph, cluster, plan).errors) {
+            if (error.message == fmt::format("etp {} does not divide the experts' width", etp))
+                found = error.hint;
+        }
+        EXPECT_EQ(found, hint) << etp;
+    }
 }
 
 TEST(PlanRules, ModulesAreThoseOfTheModel) {

@@ -252,7 +252,9 @@ class Reader {
         }
         if (f_.has("recompute-activations")) selective("--recompute-activations");
         // Deprecated: beside the default, the attention core.
-        if (f_.has("moe-layer-recompute")) {
+        if (f_.has("moe-layer-recompute") && s_.recompute == RecomputeMode::Full) {
+            warn("--moe-layer-recompute: Megatron refuses it beside --recompute-granularity full");
+        } else if (f_.has("moe-layer-recompute")) {
             if (s_.recompute != RecomputeMode::Modules)
                 s_.recompute_modules = {RecomputeModule::CoreAttention};
             s_.recompute_modules.add(RecomputeModule::Experts);
