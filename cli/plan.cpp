@@ -4,6 +4,7 @@
 
 #include "base/si_format.hpp"
 #include "cli/commands.hpp"
+#include "cli/common/flops_option.hpp"
 #include "cli/common/interrupt.hpp"
 #include "cli/common/load_plan.hpp"
 #include "cli/common/search_progress.hpp"
@@ -274,9 +275,7 @@ void define_plan(Command& command) {
         "--for", options.framework, target_framework_names(),
         "plans that this framework can run, predicted as it runs them; trainwright export writes them "
         "for it. trainwright where not given");
-    command.word("--flops", options.flops, flop_convention_names(),
-                 "what MFU counts: a causal attention's half (causal, where not given), all of it (full), "
-                 "what Megatron's log counts, or PaLM's 6 N + 12 L H Q T");
+    define_flops(command, options.flops);
     command.integer("--top", options.top, 1, 1000, "K",
                     "plans to answer with, each the best of its kind; 5 where not given, of pareto all");
     command.flag("--every", options.every,

@@ -6,6 +6,7 @@
 
 #include "cli/chakra_traces.hpp"
 #include "cli/commands.hpp"
+#include "cli/common/flops_option.hpp"
 #include "cli/common/load_plan.hpp"
 #include "cli/scenario_text.hpp"
 #include "plan/trace/chrome.hpp"
@@ -126,9 +127,7 @@ void define_simulate(Command& command) {
         "--chakra", options.chakra, "PREFIX",
         "write a step as Chakra execution traces, PREFIX.0.et and so on, one a rank, and their groups, "
         "PREFIX.groups.json (ASTRA-sim)");
-    command.word("--flops", options.flops, flop_convention_names(),
-                 "what MFU counts: a causal attention's half (causal, where not given), all of it (full), "
-                 "what Megatron's log counts, or PaLM's 6 N + 12 L H Q T");
+    define_flops(command, options.flops);
     command.text("--scenario", options.scenario, "FILE",
                  "a trainwright/scenario document: slow ranks, slow and dead network interfaces, jitter");
     command.number("--tokens", options.tokens, 1, 1e18, "N",
