@@ -68,8 +68,8 @@ MeshBounds::MeshBounds(const Environment& environment, const ShapeCost& shape, c
     holds_gradients_ = framework_defaults(base.framework).gradient_buffer || mesh.microbatches > 1;
     const LayerGraph& graph = environment.graph;
     full_block_.compute = full_block_.comm = full_block_.shard = kNever;
-    std::vector<std::array<Sums, kRecomputeModes.size()>> classes(
-        shape.works.size());  // of one layer, by mode
+    // Of one layer, by mode.
+    std::vector<std::array<Sums, kRecomputeModes.size()>> classes(shape.works.size());
     for (std::size_t c = 0; c < classes.size(); ++c) {
         for (const RecomputeMode mode : kRecomputeModes)
             classes[c][static_cast<std::size_t>(mode)] = sums_of(shape.layers[c], shape.works[c], mode);

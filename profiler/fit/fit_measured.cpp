@@ -391,7 +391,8 @@ void add_interference(const std::vector<SampleSeries>& samples, HardwareProfile&
     ranks.attention = ratio("attention");
     ranks.memory = ratio("memory");
     ranks.fit.source = kSource;
-    ranks.fit.points = 6;
+    ranks.fit.points = std::count_if(samples.begin(), samples.end(),
+                                     [](const SampleSeries& s) { return s.benchmark == "interference"; });
     ranks.fit.sigma = 0.03;
     if (ranks.products > 0 && ranks.attention > 0 && ranks.memory > 0) profile.interference.push_back(ranks);
     // Both at once over both in turn: 1 hides nothing, less hides a part.

@@ -255,11 +255,11 @@ LayerHost layer_host(const LayerWork& work, HostCode code, const HostExtras& ext
         backward += backward_of(kRingBackward) + exchanges * backward_of(kExchangeBackward);
     }
     const double experts = experts_of(work);
-    const bool fp8 = code == HostCode::TransformerEngine && is_quantised(work);
+    const bool casts = code == HostCode::TransformerEngine && is_quantised(work);
     // The network of the experts, as one of grouped modules.
     TwoPasses grouped = {forward_of(kExpertForward) + experts * kGroupForward,
                          backward_of(kExpertBackward) + experts * kGroupBackward};
-    if (fp8) {
+    if (casts) {
         grouped.forward += 2 * kFp8Group.forward + experts * (kFp8Expert.forward - kGroupForward);
         grouped.backward += 2 * kFp8Group.backward + experts * (kFp8Expert.backward - kGroupBackward);
     }
@@ -271,7 +271,7 @@ LayerHost layer_host(const LayerWork& work, HostCode code, const HostExtras& ext
             forward += forward_of(kExpertsForward) + grouped.forward - kMegatronForward;
             backward += backward_of(kExpertsBackward) + grouped.backward - kMegatronBackward;
         }
-        if (fp8) {
+        if (casts) {
             const double modules = experts > 0 ? 2 : 4;  // of attention; of the network
             forward += modules * kFp8Module.forward;
             backward += modules * kFp8Module.backward;
